@@ -10,16 +10,12 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 import pytest
 from django.conf import settings as django_settings
 from django.contrib import admin
-from django.core.management import call_command
 from django.db import connections
-from django.test.utils import setup_databases, teardown_databases
 from hypothesis import HealthCheck, settings
 from pytest_django.fixtures import Settings
 from whitenoise.middleware import WhiteNoiseMiddleware
@@ -27,12 +23,10 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 from compliance.api import health, rate_limits, unauthenticated
 from compliance.core import environments
 from compliance.core.environments import Environment
-from compliance.localdev.testing import CLAIMS
-from compliance.serving.garbage_collection import spare_garbage_collection
+from compliance.serving.tuning import spare_garbage_collection
 from compliance.stores import redis
 from compliance.stores.database_owner import as_owner
 from compliance.tests import databases
-from compliance.tests.citus import ON_CITUS, scope_of_worlds
 from compliance.tests.client import ApiClient
 from compliance.tests.owner import owning
 from compliance.tests.redis_servers import NOWHERE, redis_at
@@ -40,6 +34,11 @@ from compliance.tests.redis_servers import NOWHERE, redis_at
 # A busy machine is slow, which is no finding.
 settings.register_profile("service", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("service")
+# So are threads that wait for each other's locks.
+for _config in django_settings.DATABASES.values():
+    _options = _config["OPTIONS"]
+    _options["options"] = _options.get("options", "").replace("lock_timeout=1000", "lock_timeout=10000")
+django_settings.DATABASE_SESSION["lock_timeout"] = "10000"
 
 
 def pytest_collection() -> None:
@@ -56,51 +55,26 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what runs in transactions, and put last what commits for real.
 
-    Runs that share the suite begin with the files that have most tests, so that they end together.
+    Workers that share the suite take it by file, and begin with the files that have most tests.
     """
     for item in items:
         if not commits(item):
             item.add_marker(pytest.mark.django_db(databases=["default", "test"]))
-    if CLAIMS in os.environ:
-        sizes = Counter(map(part_of, items))
+    sizes = Counter(map(part_of, items))
+    if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=lambda item: (-sizes[part_of(item)], part_of(item)))
+        for item in items:
+            is_committed, path = part_of(item)
+            item.add_marker(pytest.mark.xdist_group(f"{path}-committed" if is_committed else path))
     items.sort(key=commits)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtestloop(session: pytest.Session) -> bool | None:
-    """Run the files that no other run of the suite has begun."""
-    if CLAIMS not in os.environ or session.testsfailed or session.config.option.collectonly:
-        return None
-    items = claimed(session.items, Path(os.environ[CLAIMS]))
-    item = next(items, None)
-    while item is not None:
-        # What is torn down after a test depends on the next one: its file is claimed one test ahead.
-        following = next(items, None)
-        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-        if session.shouldfail:
-            raise session.Failed(session.shouldfail)
-        if session.shouldstop:
-            raise session.Interrupted(session.shouldstop)
-        item = following
-    return True
-
-
-def claimed(items: list[pytest.Item], claims: Path) -> Iterator[pytest.Item]:
-    """Yield the tests of each part that no other run has claimed, and leave a file in `claims` for it."""
-    for (is_committed, path), tests in groupby(items, part_of):
-        try:
-            (claims / f"{path.replace('/', '-')}-{is_committed}").touch(exist_ok=False)
-        except FileExistsError:
-            continue
-        yield from tests
-
-
 def part_of(item: pytest.Item) -> tuple[bool, str]:
-    """Return whether the test commits for real, and its file: what runs claim at once."""
+    """Return whether the test commits for real, and its file: what a worker takes at once."""
     return commits(item), item.nodeid.partition("::")[0]
 
 
@@ -132,21 +106,11 @@ def django_db_setup(django_test_environment: None, django_db_blocker: Any) -> It
     Their owner makes and migrates them; the tests connect as the service does, and lack what it lacks.
     """
     with django_db_blocker.unblock(), as_owner("default"), as_owner("test"):
-        if ON_CITUS:
-            # `./test` makes databases on all nodes; here they are migrated.
-            setup_databases(verbosity=0, interactive=False, keepdb=True, aliases=databases.ALIASES)
-            for alias in databases.ALIASES:
-                call_command("distribute", database=alias, verbosity=0)
-        else:
-            made = databases.make_copies()
-        for alias, direct in django_settings.DATABASES_DIRECT.items():
-            direct["NAME"] = connections[alias].settings_dict["NAME"]
+        databases.make_copies()
     yield
+    # `./test` drops the databases.
     with django_db_blocker.unblock():
         connections.close_all()
-        # A pooler and Citus keep sessions open: `./test` ends them with the databases.
-        if not (django_settings.DATABASES_DIRECT or ON_CITUS):
-            teardown_databases(made, verbosity=0)
 
 
 @contextmanager
@@ -189,16 +153,13 @@ def owned(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
         connections["default"].set_rollback(True)
 
 
-@pytest.fixture(scope=scope_of_worlds)
+@pytest.fixture(scope="module")
 def world_transaction(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """A transaction around the tests of a module: what they share is written in it once.
 
-    Each test is rolled back to there. A fixture of `scope_of_worlds` asks for this one and writes; none of
-    the module's tests may be `committed` or `owned`.
+    Each test is rolled back to there. A fixture of a module asks for this one and writes; none of the
+    module's tests may be `committed` or `owned`.
     """
-    if ON_CITUS:
-        yield
-        return
     with (
         django_db_blocker.unblock(),
         environments.use(Environment.LIVE),
@@ -208,15 +169,9 @@ def world_transaction(django_db_setup: None, django_db_blocker: Any) -> Iterator
         yield
 
 
-@pytest.fixture(scope=scope_of_worlds)
-def owned_world_transaction(
-    request: pytest.FixtureRequest, django_db_setup: None, django_db_blocker: Any
-) -> Iterator[None]:
+@pytest.fixture(scope="module")
+def owned_world_transaction(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """As `world_transaction`, but what the module's tests do in the live database, its owner does."""
-    if ON_CITUS:
-        request.getfixturevalue("owned")
-        yield
-        return
     with (
         django_db_blocker.unblock(),
         environments.use(Environment.LIVE),
@@ -233,16 +188,6 @@ def rolled_back(environment: Environment) -> Iterator[None]:
     with environments.use(environment), environments.atomic():
         yield
         connections[environment.alias].set_rollback(True)
-
-
-@pytest.fixture
-def one_role(request: pytest.FixtureRequest) -> None:
-    """On Citus be the tables' owner, as `owned`, for a test of functions that run as the owner.
-
-    The test's one transaction stands for several, and in one transaction of Citus one role changes rows.
-    """
-    if ON_CITUS and "committed" not in request.fixturenames:
-        request.getfixturevalue("owned")
 
 
 @pytest.fixture(autouse=True)

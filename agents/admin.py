@@ -19,8 +19,8 @@ from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantScopedAdmin
 from compliance.console.display import chips, code, pretty_json, score_chip, status_chip, visible
 from compliance.console.navigation import NavigationLine
-from compliance.tenancy.console_actions import AgentModeForm, mode_chip
-from compliance.tenancy.models import Enforcement
+from tenancy.console_actions import AgentModeForm, mode_chip
+from tenancy.models import Enforcement
 
 
 class RiskFilter(filters.DropdownFilter):
@@ -86,6 +86,7 @@ SET_MODE = ConfirmedAction(
 class AgentAdmin(TenantScopedAdmin):
     """Agents, read-only but for their mode; `certificates` adds the actions that touch certificates."""
 
+    found_by_name = True
     navigation = NavigationLine("Agents", 1, "Agents", "smart_toy")
     confirmed_actions: ClassVar[tuple[ConfirmedAction, ...]] = (SET_MODE,)
     related_links = (

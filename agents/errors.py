@@ -1,6 +1,6 @@
 """Errors of agents."""
 
-from compliance.core.errors import InvalidState, NotFound
+from compliance.core.errors import Forbidden, InvalidState, NotFound
 
 
 class AgentNotFound(NotFound):
@@ -13,6 +13,14 @@ class AgentNotActive(InvalidState):
 
 class AgentRetired(InvalidState):
     message = "Agent is retired"
+
+
+class ObserveNotByKey(Forbidden):
+    message = "Only a person in the console may set an agent to observe"
+
+
+class StopNotUndone(Forbidden):
+    message = "This API key lacks the scope agents:reinstate: the service stopped this agent"
 
 
 class AgentNotSuspended(InvalidState):

@@ -1,17 +1,19 @@
 """Agents: identity, permitted actions, status and rolling risk."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
+from django.conf import settings
 from django.db import models
 from django.db.models import CheckConstraint, Q
 
-from agents.did import AgentDid
 from agents.querysets import AgentQuerySet
 from compliance.core.environments import Environment
-from compliance.core.identifiers import new_id
+from compliance.core.identifiers import new_id, parse_id
 from compliance.stores.tenant_keys import TenantRow
-from compliance.tenancy.models import Enforcement, Tenant
+from tenancy.models import Enforcement, Tenant
 
 
 class AgentStatus(models.TextChoices):
@@ -29,12 +31,34 @@ def declared_actions(metadata: Mapping[str, Any] | None) -> list[str] | None:
     return [] if "scopes" in stated else None
 
 
+@dataclass(frozen=True)
+class AgentDid:
+    """An agent's decentralized identifier, `did:<service>:<live|test>:<agent uuid>`, as `str()` gives it."""
+
+    environment: Environment
+    agent_id: UUID
+
+    def __str__(self) -> str:
+        return f"did:{settings.SERVICE_NAME}:{self.environment.value}:{self.agent_id}"
+
+
+def parse_did(text: str) -> AgentDid | None:
+    """Return the DID that `text` spells; None for anything else."""
+    for environment in Environment:
+        prefix = f"did:{settings.SERVICE_NAME}:{environment.value}:"
+        agent_id = parse_id(text.removeprefix(prefix))
+        if agent_id is not None and text == f"{prefix}{agent_id}":
+            return AgentDid(environment, agent_id)
+    return None
+
+
 class Agent(TenantRow):
     """A registered AI agent. `risk_score` is its rolling score over 30 days, written by `events`.
 
-    `enforcement` None: the tenant's counts. `would_have_stopped_at`: the last strike that found the agent
-    over the risk threshold while it was only observed. `agent_card`: what its public A2A card is made of;
-    without it there is none.
+    `stopped_by_strikes`: how many stopped it; None unless the service did. `reinstated_at`: when that was
+    last undone; earlier strikes do not count. `enforcement` None: the tenant's counts.
+    `would_have_stopped_at`: the last strike that found the agent over the risk threshold while it was only
+    observed. `agent_card`: what its public A2A card is made of; without it there is none.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -47,6 +71,7 @@ class Agent(TenantRow):
     status = models.CharField(max_length=16, choices=AgentStatus.choices, default=AgentStatus.PENDING)
     status_reason = models.CharField(max_length=500, blank=True)
     status_changed_at = models.DateTimeField()
+    stopped_by_strikes = models.PositiveIntegerField(null=True)
     reinstated_at = models.DateTimeField(null=True)
     enforcement = models.CharField(max_length=16, choices=Enforcement.choices, null=True)  # noqa: DJ001
     inbox_address = models.CharField(max_length=320, null=True)  # noqa: DJ001
@@ -88,7 +113,7 @@ class Agent(TenantRow):
 
     @property
     def is_observed(self) -> bool:
-        """Whether the service only puts on record that it would have stopped the agent."""
+        """Return whether the service only puts on record that it would have stopped the agent."""
         return self.effective_enforcement == Enforcement.OBSERVE
 
     def certified_profile(self) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from agents.models import Agent
-from compliance.api.rest.fields import PositiveField, StrictBooleanField, StrictCharField
-from compliance.api.rest.serializers import ChangesSerializer
-from compliance.tenancy.models import Enforcement
+from compliance.api.rest.fields import ChangesSerializer, PositiveField, StrictBooleanField, StrictCharField
+from compliance.core.json_values import MAX_OCTETS, octets_of
+from tenancy.models import Enforcement
 
 MAX_PERMITTED_ACTIONS = 200
 MAX_ACTION_LENGTH = 200
@@ -40,7 +40,7 @@ def _modes() -> serializers.ListField:
 
 
 class AgentCardSerializer(serializers.Serializer[Any]):
-    """What a tenant states for an agent's public A2A card."""
+    """Fields a tenant may state for an agent's public A2A card."""
 
     url = _https_url(help_text="Where the agent answers A2A requests")
     protocol_binding = serializers.ChoiceField(
@@ -91,18 +91,23 @@ class AgentProfileSerializer(serializers.Serializer[Any]):
         allow_null=True,
         help_text="Publishes name, description and actions as an A2A card; null: no card.",
     )
-    metadata = MetadataField(required=False, allow_null=True)
+    metadata = MetadataField(required=False, allow_null=True, help_text="At most 64 KiB as JSON.")
     enforcement = serializers.ChoiceField(
         choices=Enforcement.choices,
         required=False,
         allow_null=True,
-        help_text="`observe`: the service does not stop the agent by itself; null: as its tenant.",
+        help_text="`observe`, only set in the console: the service does not stop the agent by itself. "
+        "null: as its tenant.",
     )
 
     def validate_metadata(self, metadata: dict[str, Any] | None) -> dict[str, Any] | None:
+        if octets_of(metadata) > MAX_OCTETS:
+            raise serializers.ValidationError(f"Must take at most {MAX_OCTETS} octets as JSON.")
         actions = (metadata or {}).get("permitted_actions")
         is_list = isinstance(actions, list) and len(actions) <= MAX_PERMITTED_ACTIONS
-        if actions is None or (is_list and all(map(_is_action_name, actions))):
+        if actions is None or (
+            is_list and all(isinstance(one, str) and 1 <= len(one) <= MAX_ACTION_LENGTH for one in actions)
+        ):
             return metadata
         raise serializers.ValidationError(
             f"permitted_actions must be an array of at most {MAX_PERMITTED_ACTIONS} action strings "
@@ -174,7 +179,3 @@ def shown_agent(agent: Agent) -> dict[str, Any]:
     if agent.financial_scope is not None:
         shown["financial_scope"] = FinancialScopeSerializer(agent.financial_scope).data
     return shown
-
-
-def _is_action_name(value: object) -> bool:
-    return isinstance(value, str) and 1 <= len(value) <= MAX_ACTION_LENGTH

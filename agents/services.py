@@ -5,14 +5,14 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from agents.errors import AgentAlreadySuspended, AgentNotSuspended, AgentRetired
+from agents.errors import AgentAlreadySuspended, AgentNotSuspended, AgentRetired, StopNotUndone
 from agents.models import Agent, AgentStatus
 from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.json_values import same_json
 from compliance.stores import sql
-from webhooks import services as webhooks
+from webhooks.publishing import publish
 from webhooks.vocabulary import EventName
 
 
@@ -68,21 +68,23 @@ def update(
         before, mode = agent.certified_profile(), agent.enforcement
         for name in changed:
             setattr(agent, name, changes[name])
-        needed = _renewal_needed_for(agent, before)
+        needed: list[str] = []
+        if agent.status != AgentStatus.PENDING:  # a pending agent will be certified as it is
+            after = agent.certified_profile()
+            needed = sorted(name for name in after if after[name] != before[name])
         if changed:
             agent.updated_at = now
             agent.save(update_fields=[*changed, "updated_at"])
-            _record_changes(agent, changed, needed, actor, now)
+        if profile := [name for name in changed if name != "enforcement"]:
+            said = f"Agent {agent.name} updated: {', '.join(profile)}"
+            fields = {"changed": profile, "renewal_needed_for": needed}
+            _record(agent, AuditAction.AGENT_UPDATED, actor, now, said, **fields)
         if "enforcement" in changed:
-            _record_mode(agent, mode, reason, actor, now)
+            modes = {"before": mode, "after": agent.enforcement}
+            said = " to ".join(one or "as its tenant" for one in modes.values())
+            said = f"Enforcement of agent {agent.name}: {said}"
+            _record(agent, AuditAction.AGENT_ENFORCEMENT_CHANGED, actor, now, said, **modes, reason=reason)
     return agent, needed
-
-
-def _renewal_needed_for(agent: Agent, before: dict[str, Any]) -> list[str]:
-    """Return the changed fields that a certificate states; none for a pending agent, certified as it is."""
-    if agent.status == AgentStatus.PENDING:
-        return []
-    return sorted(name for name, value in agent.certified_profile().items() if value != before[name])
 
 
 def activate(*, agent: Agent, actor: Actor, now: datetime) -> None:
@@ -105,27 +107,41 @@ def suspend(*, agent: Agent, reason: str, actor: Actor, now: datetime) -> None:
     _publish(agent, EventName.AGENT_SUSPENDED, now, reason=reason, status=agent.status)
 
 
-def halt(*, agent: Agent, reason: str, actor: Actor, now: datetime) -> None:
-    """Suspend an agent that breached the risk threshold, and publish `agent.halted`.
+def halt(*, agent: Agent, strikes: int, reason: str, actor: Actor, now: datetime) -> None:
+    """Suspend an agent that breached the risk threshold by so many strikes, and publish `agent.halted`.
 
     The caller holds its row lock. Does nothing to a suspended or retired agent.
     """
     if agent.status not in (AgentStatus.RETIRED, AgentStatus.SUSPENDED):
+        agent.stopped_by_strikes = strikes
+        sql.update(agent, "stopped_by_strikes")
         suspend(agent=agent, reason=reason, actor=actor, now=now)
         _publish(agent, EventName.AGENT_HALTED, now, reason=reason, status=agent.status)
 
 
-def reinstate(*, agent: Agent, is_certified: bool, reason: str, actor: Actor, now: datetime) -> None:
+def reinstate(
+    *, agent: Agent, is_certified: bool, may_undo_stop: bool, reason: str, actor: Actor, now: datetime
+) -> None:
     """End a suspension: an agent with a valid certificate becomes active, any other pending.
 
-    The caller holds its row lock. Raises `AgentRetired`, `AgentNotSuspended`.
+    Strikes are cleared only where they had stopped it. The caller holds its row lock. Raises `AgentRetired`,
+    `AgentNotSuspended`, `StopNotUndone` for a stop by the service unless `may_undo_stop`.
     """
     _refuse_retired(agent)
     if agent.status != AgentStatus.SUSPENDED:
         raise AgentNotSuspended()
-    agent.reinstated_at = now
-    _move(agent, AgentStatus.ACTIVE if is_certified else AgentStatus.PENDING, reason, now, "reinstated_at")
-    _record_reason(agent, AuditAction.AGENT_REINSTATED, reason, actor, now)
+    cleared = agent.stopped_by_strikes
+    if cleared is not None:
+        if not may_undo_stop:
+            raise StopNotUndone()
+        agent.reinstated_at, agent.stopped_by_strikes = now, None
+    status = AgentStatus.ACTIVE if is_certified else AgentStatus.PENDING
+    _move(agent, status, reason, now, "reinstated_at", "stopped_by_strikes")
+    description = f"Agent {agent.name} reinstated: {reason}"
+    if cleared:
+        description += f" (strikes cleared: {cleared})"
+    fields = {"reason": reason, "strikes_cleared": cleared or 0}
+    _record(agent, AuditAction.AGENT_REINSTATED, actor, now, description, **fields)
 
 
 def retire(*, agent: Agent, reason: str, actor: Actor, now: datetime) -> None:
@@ -154,23 +170,6 @@ def _record_reason(agent: Agent, action: AuditAction, reason: str, actor: Actor,
     _record(agent, action, actor, now, description, reason=reason)
 
 
-def _record_changes(agent: Agent, changed: list[str], needed: list[str], actor: Actor, now: datetime) -> None:
-    """Record an edit of the profile, to which the mode does not belong."""
-    profile = [name for name in changed if name != "enforcement"]
-    if profile:
-        description = f"Agent {agent.name} updated: {', '.join(profile)}"
-        fields = {"changed": profile, "renewal_needed_for": needed}
-        _record(agent, AuditAction.AGENT_UPDATED, actor, now, description, **fields)
-
-
-def _record_mode(agent: Agent, before: str | None, reason: str, actor: Actor, now: datetime) -> None:
-    """Record a change of the agent's own mode; None is the tenant's."""
-    said = " to ".join(mode or "as its tenant" for mode in (before, agent.enforcement))
-    description = f"Enforcement of agent {agent.name}: {said}"
-    fields = {"before": before, "after": agent.enforcement, "reason": reason}
-    _record(agent, AuditAction.AGENT_ENFORCEMENT_CHANGED, actor, now, description, **fields)
-
-
 def _record(
     agent: Agent, action: AuditAction, actor: Actor, now: datetime, description: str, **metadata: Any
 ) -> None:
@@ -186,4 +185,4 @@ def _record(
 
 
 def _publish(agent: Agent, event: EventName, now: datetime, /, **data: Any) -> None:
-    webhooks.publish(tenant_id=agent.tenant_id, name=event, data={"agent_id": str(agent.id), **data}, now=now)
+    publish(tenant_id=agent.tenant_id, name=event, data={"agent_id": str(agent.id), **data}, now=now)

@@ -7,18 +7,19 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 from rest_framework.response import Response
 
 from agents import serializers, services
+from agents.errors import ObserveNotByKey
 from agents.models import Agent, AgentStatus
 from agents.serializers import AgentSerializer, shown_agent
 from agents.services import AgentRegistration
 from auditlog.vocabulary import Actor
+from compliance.api.gate import Scope, require_scope
 from compliance.api.idempotency import idempotent
-from compliance.api.pagination import keyset_page, read_choice, read_cursor, read_limit
-from compliance.api.rest.permissions import Scope
+from compliance.api.pagination import keyset_page, ok, page, read_choice, read_cursor, read_limit
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.responses import ok, page
 from compliance.api.rest.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
 from compliance.api.rest.views import ApiViewSet, validated
 from compliance.core.clock import now
+from tenancy.models import Enforcement
 
 AGENT_ID = OpenApiParameter("agent_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
 
@@ -63,7 +64,7 @@ class AgentViewSet(ApiViewSet):
     )
     @idempotent
     def create(self, request: ApiRequest) -> Response:
-        registration = AgentRegistration(**validated(serializers.RegisterAgentSerializer, request))
+        registration = AgentRegistration(**_stated(serializers.RegisterAgentSerializer, request))
         agent = services.register(registration=registration, **_caller(request))
         return ok(shown_agent(agent), status=201)
 
@@ -97,7 +98,8 @@ class AgentViewSet(ApiViewSet):
         description=(
             "Issued certificates stay as signed: `renewal_needed_for` names the changed fields that take "
             "effect with the next renewal (`POST /v1/agents/{id}/renew`). `enforcement` counts from the next "
-            "event on, and its change is audited with what stood before."
+            "event on, and its change is audited with what stood before; it takes the scope "
+            "`agents:enforcement`, and no key sets `observe`."
         ),
         parameters=[AGENT_ID],
         request=serializers.UpdateAgentSerializer,
@@ -107,9 +109,22 @@ class AgentViewSet(ApiViewSet):
         },
     )
     def partial_update(self, request: ApiRequest, agent_id: str) -> Response:
-        changes = validated(serializers.UpdateAgentSerializer, request)
+        changes = _stated(serializers.UpdateAgentSerializer, request)
         agent, needed = services.update(agent_id=agent_id, changes=changes, **_caller(request))
         return ok({**shown_agent(agent), "renewal_needed_for": needed})
+
+
+def _stated(serializer: type[serializers.AgentProfileSerializer], request: ApiRequest) -> dict[str, Any]:
+    """Return the fields of the request's body; to name the mode takes a scope of its own.
+
+    Raises: ObserveNotByKey.
+    """
+    fields = validated(serializer, request)
+    if "enforcement" in fields:
+        require_scope(request.auth, Scope.AGENTS_ENFORCEMENT)
+    if fields.get("enforcement") == Enforcement.OBSERVE:
+        raise ObserveNotByKey()
+    return fields
 
 
 def _caller(request: ApiRequest) -> dict[str, Any]:

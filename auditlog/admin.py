@@ -22,7 +22,6 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
-from unfold.decorators import display
 from unfold.enums import ActionVariant
 from unfold.paginator import InfinitePaginator
 
@@ -33,11 +32,10 @@ from auditlog.errors import ExportsUnderWay, NothingSealed, NotSealedYet
 from auditlog.exporting.export import export_of
 from auditlog.exporting.formats import FORMATS
 from auditlog.finding import words
-from auditlog.finding.actors import ActorFilter
-from auditlog.finding.places import add_places
+from auditlog.finding.words import ActorFilter, add_places
 from auditlog.models import AuditEntry, TreeHead
 from auditlog.proving import proofs
-from auditlog.proving.responses import export_file, proof_file
+from auditlog.proving.proofs import export_file, proof_file
 from auditlog.verifying import one_entry
 from auditlog.vocabulary import SERVICE_TENANT_ID, ActorKind, AuditAction
 from compliance.console import filters
@@ -111,17 +109,23 @@ def seal_chip(entry: Any) -> SafeString:
     return chip(f"sealed · #{entry.leaf_index}, unsigned", "warning", verbatim=True)
 
 
-def unless_erased(part: str, show: Callable[[AuditEntry], Any]) -> Callable[[Any], Any]:
-    """Return what shows a part of an entry for a column: a mark in its place once it is erased."""
-    return lambda entry: chip("erased", "warning") if part in (entry.erased or ()) else show(entry)
+def part_column(
+    title: str, part: str, show: Callable[[Any], Any], *, is_listed: bool = False, ordering: str | None = None
+) -> Any:
+    """Return a column of a part of an entry.
+
+    Once the part is erased, it is a mark, and on the entry's page since when and by which entry.
+    """
+
+    def shown(entry: Any) -> Any:
+        if part not in (entry.erased or ()):
+            return show(entry)
+        return chip("erased", "warning") if is_listed else _erasure(entry, part)
+
+    return column(title, shown, ordering=ordering)
 
 
-def or_erasure(part: str, show: Callable[[AuditEntry], Any]) -> Callable[[Any], Any]:
-    """Return what shows a part of an entry on its page: once it is erased, since when and by which entry."""
-    return lambda entry: _erasure(entry, part) if part in (entry.erased or ()) else show(entry)
-
-
-def _erasure(entry: AuditEntry, part: str) -> SafeString | str:
+def _erasure(entry: AuditEntry, part: str) -> SafeString:
     with environments.auditing():
         record = one_entry.erasures_of(tenant_id=entry.tenant_id, entry_id=entry.id).get(part)
     if record is None:
@@ -134,6 +138,17 @@ def _erasure(entry: AuditEntry, part: str) -> SafeString | str:
 
 def _actor(entry: Any, *, is_short: bool = False) -> SafeString | str:
     return actor_shown(entry.actor_id, entry.actor_name, is_short=is_short)
+
+
+def _linked_short(entry: AuditEntry) -> str:
+    """Name the kind of the affected row before the end of its id."""
+    kind = entry.event_type.partition(".")[0].replace("_", " ")
+    return linked(entry, format_html("{} {}", kind, short_code(entry.affected_id)))
+
+
+def _clamped(entry: AuditEntry) -> SafeString:
+    text = visible(entry.description or EMPTY)
+    return format_html('<span class="console-clamp" title="{}">{}</span>', text, text)
 
 
 def _filters(request: HttpRequest) -> QueryDict:
@@ -182,25 +197,32 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
     )
 
     kind = column("kind", lambda row: KINDS[row.actor_kind], ordering="actor_kind")
-    actor = column("actor", or_erasure("actor_id", _actor))
-    short_actor = column(
-        "actor",
-        unless_erased("actor_id", partial(_actor, is_short=True)),
-        ordering="actor_id",
+    actor = part_column("actor", "actor_id", _actor)
+    short_actor = part_column(
+        "actor", "actor_id", partial(_actor, is_short=True), is_listed=True, ordering="actor_id"
     )
-    affected = column("affected", or_erasure("affected_id", lambda row: linked(row, code(row.affected_id))))
-    short_affected = column(
-        "affected", unless_erased("affected_id", lambda row: linked(row, short_code(row.affected_id)))
+    affected = part_column("affected", "affected_id", lambda row: linked(row, code(row.affected_id)))
+    short_affected = part_column("affected", "affected_id", _linked_short, is_listed=True)
+    description_shown = part_column(
+        "description", "description", lambda row: visible(row.description or EMPTY)
     )
-    description_shown = column(
-        "description", or_erasure("description", lambda row: visible(row.description or EMPTY))
-    )
-    short_description = column(
-        "description", unless_erased("description", lambda row: visible(row.description or EMPTY))
-    )
-    metadata_shown = column("metadata", or_erasure("metadata", lambda row: pretty_json(row.metadata)))
+    short_description = part_column("description", "description", _clamped, is_listed=True)
+    metadata_shown = part_column("metadata", "metadata", lambda row: pretty_json(row.metadata))
     identifier = column("ID", lambda row: code(row.pk))
     seal = column("seal", seal_chip)
+    tenant = column(
+        "tenant",
+        lambda row: (
+            "The service" if row.tenant_id == SERVICE_TENANT_ID else visible(row.tenant_name or row.tenant_id)
+        ),
+    )
+    action = column(
+        "action",
+        lambda row: chip(
+            row.event_type, TONES.get(row.event_type.partition(".")[2], "default"), verbatim=True
+        ),
+        ordering="event_type",
+    )
 
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
         """Order as an index serves: one tenant's entries by time, all tenants' by id (UUIDv7, so by time)."""
@@ -285,10 +307,12 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
             raise Http404
         if not self.has_view_permission(request):
             raise PermissionDenied
-        tenant_id = self._exported_tenant(request)
+        tenants, back = access_of(request).tenants_for(self.view_roles), f"../../?{request.GET.urlencode()}"
+        is_one = tenants is not None and len(tenants) == 1 and not request.GET.get("tenant")
+        tenant_id = next(iter(tenants or ())) if is_one else self._chosen_tenant(request)
         if tenant_id is None:
             messages.warning(request, "An export is of one tenant: choose it among the filters.")
-            return self._back_to_list(request)
+            return HttpResponseRedirect(back)
         try:
             entries = self.get_changelist_instance(request).get_queryset(request)
             with environments.auditing():
@@ -300,10 +324,10 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
                     now=now(),
                 )
         except IncorrectLookupParameters:
-            return self._back_to_list(request)
+            return HttpResponseRedirect("../../")
         except (NothingSealed, ExportsUnderWay) as error:
             messages.warning(request, f"{error.message}.")
-            return self._back_to_list(request)
+            return HttpResponseRedirect(back)
         try:
             record_download(
                 request,
@@ -318,22 +342,11 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
             raise
         return export_file(found, name)
 
-    def _exported_tenant(self, request: HttpRequest) -> UUID | None:
-        """Return the tenant that the list is filtered by, or the only one that the user sees."""
-        tenants = access_of(request).tenants_for(self.view_roles)
-        if tenants is not None and len(tenants) == 1 and not request.GET.get("tenant"):
-            return next(iter(tenants))
-        return self._chosen_tenant(request)
-
     def _chosen_tenant(self, request: HttpRequest) -> UUID | None:
         """Return the tenant that the list is filtered by, unless the user does not see it."""
         tenants = access_of(request).tenants_for(self.view_roles)
         chosen = parse_id(request.GET.get("tenant", ""))
         return chosen if tenants is None or chosen in tenants else None
-
-    def _back_to_list(self, request: HttpRequest) -> HttpResponse:
-        query = request.GET.urlencode()
-        return HttpResponseRedirect(f"{reverse('admin:auditlog_auditentry_changelist')}?{query}")
 
     def _export_button(self, request: HttpRequest, name: str) -> dict[str, Any]:
         address = reverse("admin:auditlog_auditentry_export", args=[name])
@@ -351,16 +364,6 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
         if entry is None:
             raise Http404
         return entry
-
-    @display(description="action", ordering="event_type")
-    def action(self, entry: AuditEntry) -> str:
-        return chip(entry.event_type, TONES.get(entry.event_type.partition(".")[2], "default"), verbatim=True)
-
-    @display(description="tenant")
-    def tenant(self, entry: Any) -> str:
-        if entry.tenant_id == SERVICE_TENANT_ID:
-            return "The service"
-        return visible(entry.tenant_name or entry.tenant_id)
 
 
 admin.site.register(TreeHead, tree_admin.TreeAdmin)

@@ -28,14 +28,6 @@ class NotSealedYet(TooEarly):
     message = "The audit log entry is not sealed yet; try again shortly"
 
 
-class BeingVerified(Conflict):
-    message = "The audit log is being verified: its contents stay as they are until then"
-
-
-class NotSettled(Unavailable):
-    message = "Nodes of the database have not ended their transactions yet; verify the audit log later"
-
-
 class ExportsUnderWay(Unavailable):
     message = "Other exports of the audit log are under way; try again later"
 
@@ -54,6 +46,10 @@ class LogNameUsed(Conflict):
 
 class WitnessPolicyInvalid(Unavailable):
     message = "The witness policy cannot be read"
+
+
+class PublicationStopped(Unavailable):
+    message = "No checkpoint is published: a witness knows another tree of this log"
 
 
 class TreeDamaged(ServiceError):

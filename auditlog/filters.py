@@ -20,7 +20,7 @@ ACTION: Final = r"^[a-z_]+(\.[a-z_]*)?$"
 
 @dataclass(frozen=True)
 class EntryFilters:
-    """Which entries are wanted; `before` is the cursor of a page, or an exclusive upper bound."""
+    """Filter of entries; `before` is the cursor of a page, or an exclusive upper bound."""
 
     event_type: str | None = None
     action: str | None = None

@@ -1,4 +1,4 @@
-"""The audit log's entries and the Merkle tree over them; triggers refuse changes (migrations 0002, 0008)."""
+"""The audit log's entries and the Merkle tree over them; triggers refuse changes."""
 
 from datetime import UTC, datetime
 from typing import Final
@@ -7,7 +7,6 @@ from django.db import models
 from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
 
 from auditlog.querysets import AuditEntryQuerySet, LogKeyQuerySet
-from auditlog.tlog.notes import VerifierKey
 from auditlog.vocabulary import ActorKind, ActorType, audit_actions
 from compliance.core.identifiers import new_id
 from compliance.stores.append_only import AppendOnlyRow
@@ -56,10 +55,7 @@ class AuditEntry(AppendOnlyRow):
 
 
 class PendingEntry(models.Model):
-    """An entry that waits for its place in the tree; a trigger adds it in the entry's own transaction.
-
-    On Citus the service adds it (`auditlog.services`).
-    """
+    """An entry that waits for its place in the tree; a trigger adds it in the entry's own transaction."""
 
     id = models.BigAutoField(primary_key=True)
     entry_id = models.UUIDField()
@@ -133,7 +129,7 @@ class SignedHead(models.Model):
 
 
 class WitnessState(models.Model):
-    """What a witness of the policy said last; `problem` is empty after a cosignature."""
+    """The last answer of a witness of the policy; `problem` is empty after a cosignature."""
 
     name = models.CharField(primary_key=True, max_length=255)
     size = models.BigIntegerField(default=0)
@@ -183,13 +179,4 @@ class LogKey(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.vkey
-
-    @property
-    def verifier_key(self) -> VerifierKey:
-        return VerifierKey.ed25519(self.name, bytes(self.public_key))
-
-    @property
-    def vkey(self) -> str:
-        """The verifier key as a line of text."""
-        return self.verifier_key.encode()
+        return self.name

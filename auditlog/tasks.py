@@ -7,45 +7,40 @@ from typing import Any
 from django.conf import settings
 
 from auditlog.disposal import retention
-from auditlog.errors import BeingVerified, LogKeysMissing, TreeDamaged, WitnessPolicyInvalid
+from auditlog.errors import LogKeysMissing, TreeDamaged, WitnessPolicyInvalid
 from auditlog.sealing import keys, sealer
-from auditlog.services import SEAL, SEALED
+from auditlog.services import SEAL
 from auditlog.submitting import gathering
-from auditlog.tlog.errors import TlogError
+from auditlog.tlog.lines import TlogError
 from auditlog.vocabulary import Actor
 from compliance.core.clock import now
 from compliance.core.errors import Unavailable
 from compliance.core.tasks import enqueue, task
-from compliance.stores import announcements, doorbell
+from compliance.stores import wakeups
 
 log = logging.getLogger(__name__)
 
 COSIGN = "auditlog.cosign"
-PAUSE_SECONDS = doorbell.QUIET_SECONDS  # between rounds, so that a busy log is sealed in batches
+PAUSE_SECONDS = wakeups.QUIET_SECONDS  # between rounds, so that a busy log is sealed in batches
 TURN_SECONDS = 10.0
 
 
 @task(SEAL)
 def seal(**kwargs: Any) -> None:
     """Seal and sign until the queue is empty; after `TURN_SECONDS` another task goes on."""
-    if not _take_turn():
+    for _ in range(2):
+        with sealer.turn() as is_mine:
+            if is_mine:
+                _seal_until_empty(time.monotonic() + TURN_SECONDS)
+                return
         # The other task may just have looked at the queue for the last time.
         time.sleep(PAUSE_SECONDS)
-        _take_turn()
-
-
-def _take_turn() -> bool:
-    """Seal unless another task does; return whether this one did."""
-    with sealer.turn() as is_mine:
-        if is_mine:
-            _seal_until_empty(time.monotonic() + TURN_SECONDS)
-    return is_mine
 
 
 def _seal_until_empty(end: float) -> None:
-    """Seal until the queue is empty, or ring again at `end` (monotonic seconds).
+    """Seal until the queue is empty, or ask for another task at `end` (monotonic seconds).
 
-    After it answers the bell it looks once more: what committed before the answer did not ring.
+    After it answers it looks once more: what committed before the answer asked for no task.
     """
     has_answered = False
     while (sealed := _seal_and_sign()) or not has_answered:
@@ -54,19 +49,16 @@ def _seal_until_empty(end: float) -> None:
             return
         has_answered = not sealed
         if has_answered:
-            doorbell.answered(SEAL)
+            wakeups.answer(SEAL)
         time.sleep(PAUSE_SECONDS)
 
 
 @task("auditlog.drop_expired")
 def drop_expired(**kwargs: Any) -> None:
-    """Drop the contents of entries past their retention."""
-    try:
-        dropped = retention.drop_expired(actor=Actor.system("auditlog.drop_expired"), now=now())
-    except BeingVerified as error:
-        log.info("expired contents are left to the next run: %s", error.message)
-        return
-    if dropped:
+    """Drop the contents of entries past their retention, and record changes of the retention."""
+    actor = Actor.system("auditlog.drop_expired")
+    retention.record_settings(actor=actor, now=now())
+    if dropped := retention.drop_expired(actor=actor, now=now()):
         log.info("contents of %d audit entries dropped", dropped)
 
 
@@ -78,7 +70,7 @@ def cosign(**kwargs: Any) -> None:
     except WitnessPolicyInvalid as error:
         log.critical("no cosignatures: %s", error.message)
     finally:
-        doorbell.answered(COSIGN)
+        wakeups.answer(COSIGN)
 
 
 @task("auditlog.destroy_ended_keys")
@@ -93,9 +85,9 @@ def _seal_and_sign() -> int:
     try:
         sealed = sealer.seal_queued()
         if sealed:
-            announcements.announce(SEALED)
+            wakeups.wake(wakeups.SEALED)
         if sealer.sign_head(now=now()) and settings.AUDIT_WITNESS_POLICY:
-            doorbell.ring(COSIGN)
+            wakeups.ask_for(COSIGN)
     except (Unavailable, LogKeysMissing) as error:
         log.warning("audit log sealed but not signed: %s", error.message)
     except (TreeDamaged, TlogError) as error:

@@ -10,6 +10,7 @@ from django.utils.safestring import SafeString
 
 from auditlog.proving.proofs import MET, MISSING, NO_POLICY
 from auditlog.proving.state import WitnessReport, log_state
+from auditlog.sealing.keys import log_keys, verifier_key
 from compliance.console.access import access_of
 from compliance.console.admin import TenantScopedAdmin
 from compliance.console.display import chip, code, visible
@@ -35,35 +36,40 @@ class TreeAdmin(TenantScopedAdmin):
         if request.method not in SAFE_METHODS:
             return HttpResponseNotAllowed(SAFE_METHODS)
         with environments.auditing():
-            state = log_state(now=now())
-            keys = state.keys
+            state, keys = log_state(now=now()), log_keys(now())
         access = access_of(request)
         context = {
             **self.admin_site.each_context(request),
             "title": "Tree and witnesses",
             "state": state,
-            "keys": keys,
+            "keys": [
+                {
+                    "vkey": verifier_key(key).encode(),
+                    "active_from": key.active_from,
+                    "retired_at": key.retired_at,
+                }
+                for key in reversed(keys)
+            ],
             "quorum": chip(state.quorum, QUORUM_TONES[state.quorum]),
             "is_operator": access.is_operator,
-            "witnesses": [_witness(each, access.is_operator) for each in state.witnesses],
+            "witnesses": [
+                {
+                    "name": visible(each.name),
+                    "key_name": code(each.key_name),
+                    "url": code(each.url) if access.is_operator else "",
+                    "size": each.size,
+                    "cosigned_at": each.cosigned_at,
+                    "state": _witness_state(each),
+                    "problem": visible(each.problem) if access.is_operator else "",
+                }
+                for each in state.witnesses
+            ],
             "prefix": PREFIXES[access.environment],
         }
         return TemplateResponse(request, "admin/auditlog/tree.html", context)
 
     def change_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
         return HttpResponseRedirect(reverse("admin:auditlog_treehead_changelist"))
-
-
-def _witness(witness: WitnessReport, is_operator: bool) -> dict[str, Any]:
-    return {
-        "name": visible(witness.name),
-        "key_name": code(witness.key_name),
-        "url": code(witness.url) if is_operator else "",
-        "size": witness.size,
-        "cosigned_at": witness.cosigned_at,
-        "state": _witness_state(witness),
-        "problem": visible(witness.problem) if is_operator else "",
-    }
 
 
 def _witness_state(witness: WitnessReport) -> SafeString:

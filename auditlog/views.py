@@ -12,12 +12,11 @@ from auditlog.exporting.export import open_export
 from auditlog.exporting.formats import FORMATS
 from auditlog.filters import ACTION, EntryFilters
 from auditlog.models import AuditEntry
-from auditlog.proving.responses import export_file
+from auditlog.proving.proofs import export_file
 from auditlog.vocabulary import ActorKind, ActorType
-from compliance.api.pagination import keyset_page, read_choice, read_limit
-from compliance.api.rest.permissions import Scope
+from compliance.api.gate import Scope
+from compliance.api.pagination import keyset_page, page, read_choice, read_limit
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.responses import page
 from compliance.api.rest.schema import BEFORE, EXACT_LIMIT, KEYED, MOMENT, errors, paged
 from compliance.api.rest.views import ApiViewSet
 from compliance.core.clock import now

@@ -9,7 +9,7 @@ from django.db import models
 SERVICE_TENANT_ID = UUID(int=0)
 """Tenant of the entries about the service itself (CA, CRL, token and log keys), which only operators see."""
 PERSON: Final = "person:"
-"""How the id of an actor begins who is a person; the id of `compliance.people` follows."""
+"""How the id of an actor begins who is a person; the id of `people` follows."""
 
 
 class AuditAction(models.TextChoices):
@@ -113,9 +113,11 @@ class AuditAction(models.TextChoices):
     AUDIT_ERASED = "audit.erased"
     AUDIT_DROPPED = "audit.dropped"
     AUDIT_EXPORTED = "audit.exported"
+    RETENTION_CHANGED = "retention.changed"
     REPORT_REQUESTED = "report.requested"
     REPORT_GENERATED = "report.generated"
     REPORT_FAILED = "report.failed"
+    REPORT_DELETED = "report.deleted"
     REPORT_DOWNLOADED = "report.downloaded"
     REPORT_SCHEDULED = "report.scheduled"
     REPORT_SCHEDULE_CHANGED = "report.schedule_changed"
@@ -136,7 +138,7 @@ class ActorType(models.TextChoices):
 
 
 class ActorKind(models.TextChoices):
-    """Who acted: a person at the console, a tenant's API key, an agent, or a part of the service."""
+    """Kinds of actors: a person at the console, a tenant's API key, an agent, or a part of the service."""
 
     PERSON = "person"
     API_KEY = "api_key"
@@ -146,7 +148,7 @@ class ActorKind(models.TextChoices):
 
 @dataclass(frozen=True)
 class Actor:
-    """Who acted; `id` names a person, an API key, an agent, or a part of the service.
+    """The actor of an act; `id` names a person, an API key, an agent, or a part of the service.
 
     Entries of people from before their ids name the user of then: `console:<username>`.
     """
@@ -182,3 +184,11 @@ _TYPES = {
     ActorKind.AGENT: ActorType.AGENT,
     ActorKind.SYSTEM: ActorType.SYSTEM,
 }
+
+
+AI_ACT_DAYS: Final = 183
+"""Six months, the least of Articles 19 and 26(6) of Regulation (EU) 2024/1689."""
+MICA_DAYS: Final = 1827
+"""Five years, of Article 68(9) of Regulation (EU) 2023/1114."""
+RETENTIONS: Final = ("EVENT_RETENTION_DAYS", "AUDIT_RETENTION_DAYS")
+"""The settings that these terms bound."""

@@ -1,7 +1,7 @@
 """`./run bench limits`: whether the service holds the limits of its speed, beside peers in the same run.
 
-Runs the parts of `./run bench ingest` and `./run bench pki` that measure them, and prints one table. Exit
-code 6 when a limit is not held, 1 when a run failed.
+Runs the parts of `./run bench ingest`, `pki` and `gateway` that measure them, and prints one table. Exit code
+6 when a limit is not held, 1 when a run failed.
 """
 
 import json
@@ -36,20 +36,24 @@ LIMITS = (
     Limit("single events, to FastAPI", "single events", least=2.2),
     Limit("batched events, to FastAPI's unchecked unnest", "batched events", least=0.45),
     Limit("acknowledged events lost over kill -9", "lost", most=0),
-    Limit("verify, to a plain Django view", "verify_to_plain_view", least=4.0),
+    Limit("verify, to a plain Django view", "verify_to_plain_view", least=5.0),
     Limit("verify at 1,000/s, p99 ms", "verify_p99_ms", most=5.0),
     Limit("register and certify, warm pool, 2 clients, p99 ms", "certify_2_clients_p99_ms", most=60.0),
+    Limit("gateway's addition by serial number, p99 ms", "gateway by serial number, added p99 ms", most=6.0),
 )
 
 
 def main(arguments: Sequence[str]) -> int:
     """Measure and print; return the exit code. `arguments` go to the ingest benchmark."""
     with tempfile.TemporaryDirectory() as folder:
-        ingest, pki = Path(folder) / "ingest.json", Path(folder) / "pki.json"
+        ingest, pki, gateway = (Path(folder) / f"{name}.json" for name in ("ingest", "pki", "gateway"))
         is_whole = _ran("ingest", "--only", "single,batch,kill", "--json", str(ingest), *arguments)
-        if not _ran("pki", "--only", "verify,certify", "--json", str(pki)) or not ingest.exists():
+        others = _ran("pki", "--only", "verify,certify", "--json", str(pki))
+        others = _ran("gateway", "--json", str(gateway)) and others
+        if not others or not ingest.exists():
             return 1
         figures = {**_ratios(json.loads(ingest.read_text())), **json.loads(pki.read_text())}
+        figures |= json.loads(gateway.read_text())
     figures["lost"] = 0 if is_whole else 1
     rows = [["limit", "measured", "wanted", ""], *(limit.row(figures[limit.figure]) for limit in LIMITS)]
     sys.stdout.write("\n".join(["", *table(rows), ""]) + "\n")

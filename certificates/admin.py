@@ -40,7 +40,7 @@ from compliance.console.filters import (
 from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
 from compliance.core.wording import counted, spoken
-from compliance.keys import KeyStorage
+from compliance.keys.base import KeyStorage
 
 WHERE_KEYS_LIE = {
     KeyStorage.RESIDENT: "resident: in the HSM for good",
@@ -138,6 +138,7 @@ class StateFilter(DropdownFilter):
 class CertificateAdmin(SerialColumns, AgentColumn, TenantScopedAdmin):
     """Certificates, which officers may revoke; the decoded fields come from the certificate itself."""
 
+    found_by_name = True
     navigation = NavigationLine("Agents", 2, "Certificates", "workspace_premium")
     confirmed_actions = (REVOKE,)
     related_links = (

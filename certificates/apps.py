@@ -1,9 +1,12 @@
 """Certificates as a Django app."""
 
-from django.apps import AppConfig
-from django.core.checks import register
+from typing import Any
 
-from certificates.issuing.checks import check_agent_keys
+from django.apps import AppConfig
+from django.conf import settings
+from django.core import checks
+
+from compliance.keys.base import KeyStorage
 
 
 class CertificatesConfig(AppConfig):
@@ -11,4 +14,12 @@ class CertificatesConfig(AppConfig):
     verbose_name = "Certificates"
 
     def ready(self) -> None:
-        register(check_agent_keys)
+        checks.register(check_agent_keys)
+
+
+def check_agent_keys(**kwargs: Any) -> list[checks.CheckMessage]:
+    """Report an unknown value of AGENT_KEYS; at run time it would count as `resident`."""
+    if settings.AGENT_KEYS in list(KeyStorage):
+        return []
+    text = f"AGENT_KEYS is {settings.AGENT_KEYS!r}."
+    return [checks.Error(text, f"Choose among {', '.join(KeyStorage)}.", id="certificates.E001")]

@@ -1,31 +1,29 @@
-"""The CAs of an environment: creation, rotation, and their keys."""
+"""The CAs of an environment: creation and rotation."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, cast
 
 from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding
 from django.conf import settings
 
 from auditlog import services as auditlog
 from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
 from certificates.errors import AuthorityNotFound, RootTooShort, RotatedRecently
+from certificates.issuing import key_pool, wrapped_keys
+from certificates.issuing.authority_keys import signing_key
+from certificates.lists import publication
 from certificates.models import AuthorityRole, CertificateAuthority
-from certificates.pki.lint import MAX_LIFETIME
+from certificates.ocsp import responders
+from certificates.pki import MAX_LIFETIME
 from certificates.pki.names import authority_name, certificate_base_url
 from certificates.pki.serials import format_serial, new_serial
-from certificates.pki.x509 import (
-    CertificateProfile,
-    IssuerInfo,
-    PrivateKey,
-    Validity,
-    issuing_builder,
-    root_builder,
-    sign,
-)
+from certificates.pki.x509 import Validity, issuing_builder, root_builder, sign
 from compliance.core import environments
-from compliance.keys import KeyRef, backend_for, private_key
+from compliance.keys.base import KeyRef, KeyStorage
+from compliance.keys.registry import backend_for, private_key
 from compliance.stores import sql
 
 ROOT_LIFETIME: Final = timedelta(days=20 * 365)
@@ -37,34 +35,22 @@ ROTATION_REST: Final = timedelta(days=1)
 ACTOR: Final = Actor.system("ca_init")
 
 
-def base_url() -> str:
-    return certificate_base_url(settings.BASE_URL)
+def bootstrap(*, now: datetime) -> CertificateAuthority:
+    """The issuing CA of the current environment, made with its root and first lists if there is none.
 
-
-def profile() -> CertificateProfile:
-    return CertificateProfile(settings.OID_ARC)
-
-
-def issuer_info(authority: CertificateAuthority) -> IssuerInfo:
-    """A CA as the pure modules take it."""
-    certificate = x509.load_der_x509_certificate(bytes(authority.certificate_der))
-    return IssuerInfo(certificate, authority.certificate_url, authority.crl_url, authority.ocsp_url)
-
-
-def signing_key(authority: CertificateAuthority) -> PrivateKey:
-    """The CA's private key in the HSM; raises `Unavailable` if that does not answer."""
-    return private_key(environments.current(), authority.key_uri)
-
-
-def ensure_chain(*, now: datetime) -> CertificateAuthority:
-    """The issuing CA in service, created with its root if there is none; safe to repeat and in parallel."""
+    So is the wrapping key, where agents' keys are wrapped. Safe to repeat and in parallel.
+    """
+    if key_pool.storage() is KeyStorage.WRAPPED:
+        wrapped_keys.ensure(actor=ACTOR, now=now)
     with environments.atomic():
         _lock_bootstrap()
-        found = CertificateAuthority.objects.in_service().filter(role=AuthorityRole.ISSUING).first()
-        if found is not None:
-            return found
-        root = CertificateAuthority.objects.in_service().filter(role=AuthorityRole.ROOT).first()
-        return _make_issuing(root or _make_root(now, ACTOR), now, ACTOR)
+        in_service = {ca.role: ca for ca in CertificateAuthority.objects.in_service()}
+        issuing = in_service.get(AuthorityRole.ISSUING)
+        if issuing is None:
+            root = in_service.get(AuthorityRole.ROOT) or _make_root(now, ACTOR)
+            issuing = _make_issuing(root, now, ACTOR)
+    _put_to_work(ACTOR, now)
+    return issuing
 
 
 @dataclass(frozen=True)
@@ -74,7 +60,7 @@ class Rotation:
 
 
 def rotate(*, actor: Actor, now: datetime, force: bool = False, with_root: bool = False) -> Rotation:
-    """Replace the issuing CA by a new one under the root, or under a new root `with_root`.
+    """Replace the issuing CA by a new one under the root, or under a new root `with_root`; publish its lists.
 
     A crash leaves the old CA in service, and at worst an unused key in the HSM. Raises `AuthorityNotFound`
     before `ca_init`, `RotatedRecently` within a day unless `force`, and `RootTooShort`.
@@ -93,7 +79,14 @@ def rotate(*, actor: Actor, now: datetime, force: bool = False, with_root: bool 
         elif root.not_after < now + MAX_LIFETIME:
             raise RootTooShort()
         _retire(old, actor, now)
-        return Rotation(successor=_make_issuing(root, now, actor), predecessor=old)
+        rotation = Rotation(successor=_make_issuing(root, now, actor), predecessor=old)
+    _put_to_work(actor, now)
+    return rotation
+
+
+def _put_to_work(actor: Actor, now: datetime) -> None:
+    publication.publish_due(actor=actor, now=now)
+    responders.maintain(actor=actor, now=now)
 
 
 def _retire(authority: CertificateAuthority, actor: Actor, now: datetime) -> None:
@@ -110,13 +103,14 @@ def _make_root(now: datetime, actor: Actor) -> CertificateAuthority:
     key, serial = _generate("ca-root"), new_serial(environments.current())
     name, validity = _name("Root CA", now), Validity.lasting(ROOT_LIFETIME, now=now)
     builder = root_builder(name=name, public_key=key.public_key, serial=serial, validity=validity)
-    certificate = sign(builder, private_key(environments.current(), key.uri))
+    own_key = cast("rsa.RSAPrivateKey", private_key(environments.current(), key.uri))
+    certificate = sign(builder, own_key)
     return _store(AuthorityRole.ROOT, None, key, certificate, actor, now)
 
 
 def _make_issuing(root: CertificateAuthority, now: datetime, actor: Actor) -> CertificateAuthority:
     key, serial = _generate("ca-issuing"), new_serial(environments.current())
-    issuer, name = issuer_info(root), _name("Issuing CA", now)
+    issuer, name = root.as_issuer, _name("Issuing CA", now)
     validity = Validity.lasting(ISSUING_LIFETIME, now=now, within=Validity.of(issuer.certificate))
     builder = issuing_builder(
         name=name, public_key=key.public_key, serial=serial, validity=validity, issuer=issuer
@@ -146,7 +140,7 @@ def _store(
     actor: Actor,
     now: datetime,
 ) -> CertificateAuthority:
-    serial = format_serial(certificate.serial_number)
+    serial, base_url = format_serial(certificate.serial_number), certificate_base_url(settings.BASE_URL)
     authority = CertificateAuthority.objects.create(
         role=role,
         parent=parent,
@@ -154,9 +148,9 @@ def _store(
         serial_number=serial,
         key_uri=key.uri,
         certificate_der=certificate.public_bytes(Encoding.DER),
-        certificate_url=f"{base_url()}/v1/ca/{serial}",
-        crl_url=f"{base_url()}/v1/crl/{serial}",
-        ocsp_url=f"{base_url()}/v1/ocsp" if role == AuthorityRole.ISSUING else "",
+        certificate_url=f"{base_url}/v1/ca/{serial}",
+        crl_url=f"{base_url}/v1/crl/{serial}",
+        ocsp_url=f"{base_url}/v1/ocsp" if role == AuthorityRole.ISSUING else "",
         crl_shards=settings.CRL_SHARDS if role == AuthorityRole.ISSUING else 0,
         not_before=certificate.not_valid_before_utc,
         not_after=certificate.not_valid_after_utc,

@@ -1,6 +1,7 @@
 """The console's actions on certificates, and on agents where they change the certificate too."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from agents.models import AgentStatus
@@ -28,12 +29,6 @@ def _run(
         return done(changed)
 
     return run
-
-
-def _reinstated(agent: Any) -> str:
-    if agent.status == AgentStatus.ACTIVE:
-        return f"{visible(agent)} is active again."
-    return f"{visible(agent)} is pending again and can be certified anew."
 
 
 REVOKE = ConfirmedAction(
@@ -77,7 +72,11 @@ REINSTATE = ConfirmedAction(
         "certificate was revoked for good or has ended, the agent is pending, and certifying it issues a "
         "certificate with a new serial number. Do this once the cause is fixed."
     ),
-    run=_run(services.reinstate_agent, "agent_id", _reinstated),
+    run=_run(
+        partial(services.reinstate_agent, may_undo_stop=True),
+        "agent_id",
+        lambda agent: f"{visible(agent)} is {agent.status} again.",
+    ),
     is_offered=lambda agent: agent.status == AgentStatus.SUSPENDED,
 )
 RETIRE = ConfirmedAction(

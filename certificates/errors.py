@@ -1,6 +1,6 @@
 """Errors of issuing, revoking and publishing."""
 
-from compliance.core.errors import Conflict, Invalid, InvalidState, NotFound, Unavailable
+from compliance.core.errors import Conflict, Invalid, InvalidState, LimitReached, NotFound, Unavailable
 
 
 class CertificateNotFound(NotFound):
@@ -17,6 +17,14 @@ class AlreadyRevoked(Conflict):
 
 class NothingToRenew(InvalidState):
     message = "Agent has no active certificate"
+
+
+class RenewedRecently(LimitReached):
+    message = "The agent's certificate was renewed less than a minute ago"
+
+
+class KeysTaken(LimitReached):
+    message = "No key is ready, and the tenant's share of those being made is taken; retry in a moment"
 
 
 class CertificateExpired(InvalidState):

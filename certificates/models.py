@@ -1,22 +1,24 @@
 """CAs, OCSP responders, certificates, holds, issuances, the key pool, lists and signed cards."""
 
 from datetime import datetime
+from typing import Final
 
+from cryptography import x509
 from django.db import models
 from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
 
 from agents.models import Agent
 from certificates import querysets
-from certificates.key_records import MAX_URI_LENGTH, STORAGES, WrappedAgentKey, WrappingKey
+from certificates.pki.x509 import IssuerInfo
 from compliance.core.identifiers import new_id
-from compliance.keys import KeyStorage
+from compliance.keys.base import KeyStorage, WrapMechanism
 from compliance.stores.tenant_keys import TenantForeignKey, TenantRow
-from compliance.tenancy.models import Tenant
-
-__all__ = ["WrappedAgentKey", "WrappingKey"]
+from tenancy.models import Tenant
 
 SERIAL_DIGITS = 40
-RESIDENT = KeyStorage.RESIDENT.value
+MAX_URI_LENGTH = 2_000
+STORAGES = [(storage.value, storage.value) for storage in KeyStorage]
+MECHANISMS = [(mechanism.value, mechanism.value) for mechanism in WrapMechanism]
 
 
 class AuthorityRole(models.TextChoices):
@@ -25,7 +27,7 @@ class AuthorityRole(models.TextChoices):
 
 
 class AuthorityState(models.TextChoices):
-    """Whether a CA issues, only signs revocation lists, or does nothing any more."""
+    """Return whether a CA issues, only signs revocation lists, or does nothing any more."""
 
     ACTIVE = "active"
     RETIRING = "retiring"
@@ -77,6 +79,12 @@ class CertificateAuthority(models.Model):
 
     def __str__(self) -> str:
         return self.common_name
+
+    @property
+    def as_issuer(self) -> IssuerInfo:
+        """The CA as the pure modules take it."""
+        certificate = x509.load_der_x509_certificate(bytes(self.certificate_der))
+        return IssuerInfo(certificate, self.certificate_url, self.crl_url, self.ocsp_url)
 
     def state_at(self, now: datetime) -> AuthorityState:
         """The state by the clock: a rotated CA signs lists until all that it issued has expired."""
@@ -220,7 +228,7 @@ class Certificate(TenantRow):
         return status_by_clock(self.status, self.expires_at, now)
 
     def is_on_hold(self, now: datetime) -> bool:
-        """Whether the certificate could be released; after its end a hold is final."""
+        """Return whether the certificate could be released; after its end a hold is final."""
         is_held = self.status == CertificateStatus.REVOKED and self.revocation_code == querysets.HOLD
         return is_held and now <= self.expires_at
 
@@ -242,6 +250,14 @@ def certified_actions(agent: Agent, latest: Certificate | None) -> list[str] | N
         return agent.permitted_actions
     certified: list[str] | None = latest.claims["permitted_actions"]
     return certified
+
+
+AGENT_AND_LATEST: Final = f"""{Agent._meta.db_table} AS agent LEFT JOIN LATERAL (
+    SELECT id, serial_number, status, expires_at, claims FROM {Certificate._meta.db_table} AS certificate
+    WHERE certificate.tenant_id = agent.tenant_id AND certificate.agent_id = agent.id
+    ORDER BY issued_at DESC, id DESC LIMIT 1
+) AS latest ON true"""  # noqa: S608  (only names of tables are put into the text)
+"""What SQL by hand reads of agents: `agent`, and as `latest` its latest certificate in any state, if any."""
 
 
 class EndedHold(models.Model):
@@ -333,6 +349,51 @@ class PooledKey(models.Model):
 
     class Meta:
         ordering = ["created_at", "id"]
+
+    def __str__(self) -> str:
+        return self.key_uri
+
+
+class WrappingKey(models.Model):
+    """An AES key in the HSM. The one that is not retired wraps; retired ones only unwrap, until destroyed."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    key_uri = models.CharField(max_length=MAX_URI_LENGTH, unique=True)
+    mechanism = models.CharField(max_length=32, choices=MECHANISMS)
+    created_at = models.DateTimeField()
+    retired_at = models.DateTimeField(null=True)
+    destroyed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        constraints = [
+            UniqueConstraint(
+                models.Value(1),
+                condition=Q(retired_at=None),
+                name="certificates_one_key_wraps",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.key_uri
+
+
+class WrappedAgentKey(models.Model):
+    """The private half of an agent's key as `blob`, encrypted by the wrapping key.
+
+    `key_uri` is what certificates, the pool and issuances call the key; it names no object of the token.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    key_uri = models.CharField(max_length=MAX_URI_LENGTH, unique=True)
+    spki = models.BinaryField()
+    wrapping_key = models.ForeignKey(WrappingKey, on_delete=models.PROTECT, related_name="wrapped_keys")
+    blob = models.BinaryField()
+    created_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["created_at", "id"]
+        indexes = [Index(fields=["wrapping_key", "id"], name="certificates_wrapped_by")]
 
     def __str__(self) -> str:
         return self.key_uri

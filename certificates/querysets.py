@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models import Case, Q, Value, When
 
 from certificates import errors
-from certificates.pki.lint import MAX_LIFETIME
+from certificates.pki import MAX_LIFETIME
 from certificates.pki.serials import format_serial, parse_serial
 from compliance.core.identifiers import parse_id
 
@@ -47,7 +47,10 @@ class AuthorityQuerySet(models.QuerySet["CertificateAuthority"]):
 
     def issuing_at(self, now: datetime) -> "CertificateAuthority":
         """The CA that issues, if still valid; raises `AuthorityMissing` and `AuthorityExpired`."""
-        return issuing_among([self.issuing()], now)
+        found = self.issuing()
+        if now >= found.not_after:
+            raise errors.AuthorityExpired()
+        return found
 
     def with_serial(self, serial: int) -> "CertificateAuthority":
         """The CA whose own certificate has this serial number; raises `AuthorityNotFound`."""
@@ -55,15 +58,6 @@ class AuthorityQuerySet(models.QuerySet["CertificateAuthority"]):
         if found is None:
             raise errors.AuthorityNotFound()
         return found
-
-
-def issuing_among(found: list["CertificateAuthority"], now: datetime) -> "CertificateAuthority":
-    """The CA among the rows read, if still valid; raises as `issuing_at`."""
-    if not found:
-        raise errors.AuthorityMissing()
-    if now >= found[0].not_after:
-        raise errors.AuthorityExpired()
-    return found[0]
 
 
 class CertificateQuerySet(models.QuerySet["Certificate"]):
@@ -95,9 +89,6 @@ class CertificateQuerySet(models.QuerySet["Certificate"]):
             return self.filter(Q(status="expired") | Q(status="active", expires_at__lt=now))
         return self.filter(status=status) if status else self
 
-    def revoked(self) -> "CertificateQuerySet":
-        return self.filter(status="revoked")
-
     def latest_state(self, agent: Any, now: datetime) -> models.QuerySet[Any, Any]:
         """Return what the console calls the state of the agent's latest certificate, as one value."""
         state = Case(
@@ -108,10 +99,6 @@ class CertificateQuerySet(models.QuerySet["Certificate"]):
         )
         latest = self.filter(agent=agent).order_by("-issued_at", "-id")
         return latest.annotate(console_state=state).values("console_state")[:1]
-
-    def listable(self, now: datetime, period: timedelta) -> "CertificateQuerySet":
-        """Revoked, and expired at most one list `period` ago (RFC 5280 §3.3)."""
-        return self.revoked().filter(expires_at__gte=now - period)
 
     def unpublished(self) -> "CertificateQuerySet":
         """Certificates that no list shows yet."""
@@ -135,8 +122,8 @@ class CertificateQuerySet(models.QuerySet["Certificate"]):
     def with_serial_text(self, text: str) -> "Certificate":
         """The certificate with this serial number; raises `CertificateNotFound`, also for invalid text."""
         serial = parse_serial(text)
-        found = self.filter(serial_number=format_serial(serial)).first() if serial else None
-        if found is None:
+        found = serial and self.filter(serial_number=format_serial(serial)).first()
+        if not found:
             raise errors.CertificateNotFound()
         return found
 
@@ -151,11 +138,9 @@ class RevocationListQuerySet(models.QuerySet["RevocationList"]):
     def newest_of(self, authority: "CertificateAuthority", scope: str = "full") -> "RevocationList | None":
         return self.filter(authority=authority, scope=scope).order_by("-number").first()
 
-    def newest_of_each(
-        self, authorities: "Iterable[CertificateAuthority]", scope: str = "full"
-    ) -> dict[UUID, "RevocationList"]:
-        """Map each CA's id to its newest list of the scope, in one statement; a CA without one is absent."""
-        found = self.filter(authority__in=authorities, scope=scope)
+    def newest_of_each(self, authorities: "Iterable[CertificateAuthority]") -> dict[UUID, "RevocationList"]:
+        """Map each CA's id to its newest full list, in one statement; a CA without one is absent."""
+        found = self.filter(authority__in=authorities, scope="full")
         newest = found.order_by("authority_id", "-number").distinct("authority_id")
         return {one.authority_id: one for one in newest}
 

@@ -7,8 +7,14 @@ from rest_framework import serializers
 
 from agents.models import AgentStatus
 from agents.risk import BANDS, band_of
-from certificates.key_records import STORAGES
-from certificates.models import AuthorityRole, AuthorityState, Certificate, CertificateStatus, ValidityStatus
+from certificates.models import (
+    STORAGES,
+    AuthorityRole,
+    AuthorityState,
+    Certificate,
+    CertificateStatus,
+    ValidityStatus,
+)
 from certificates.public.verification import Verification
 from compliance.api.rest.fields import StrictCharField
 from compliance.core.environments import Environment
@@ -20,7 +26,10 @@ SHOWN_OF_CLAIMS = ("operator", "did", "model", "model_version", "model_hash")
 class ReasonInputSerializer(serializers.Serializer[Any]):
     reason = StrictCharField(
         max_length=500,
-        help_text="A name of RFC 5280 §5.3.1 in front (`keyCompromise: …`) also sets the code on the list.",
+        help_text=(
+            "A name of RFC 5280 §5.3.1 in front, in any case (`keyCompromise: …`), also sets the code on the "
+            "list. `certificateHold` (suspend the agent instead), `removeFromCRL`, `aACompromise`: 400."
+        ),
     )
 
 
@@ -56,7 +65,7 @@ class RevocationSerializer(serializers.Serializer[Certificate]):
 
 
 class ScopeSerializer(serializers.Serializer[Any]):
-    """What the certificate lets the agent do."""
+    """The scope a certificate gives its agent."""
 
     permitted_actions = serializers.ListField(child=serializers.CharField())
 

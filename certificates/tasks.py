@@ -10,8 +10,9 @@ from auditlog.vocabulary import Actor
 from certificates import services
 from certificates.issuing import key_pool, unfinished, wrapped_keys
 from certificates.issuing.key_pool import FILL
-from certificates.lists.publication import PUBLISH
+from certificates.lists import publication
 from certificates.ocsp import responders
+from certificates.services import PUBLISH
 from compliance.core.clock import now
 from compliance.core.errors import Unavailable
 from compliance.core.tasks import enqueue, task
@@ -38,8 +39,8 @@ def publish_crl(*, authority_id: str, **kwargs: Any) -> None:
     Without the HSM the sweep tries again; while one worker makes a round, the other tasks return at once.
     """
     with _patience(f"revocation lists of {authority_id} not published"):
-        made = services.publish(authority_id=UUID(authority_id), actor=Actor.system(PUBLISH), now=now())
-        if made and services.lists_are_due(authority_id=UUID(authority_id), now=now()):
+        made = publication.publish(authority_id=UUID(authority_id), actor=Actor.system(PUBLISH), now=now())
+        if made and publication.lists_are_due(authority_id=UUID(authority_id), now=now()):
             enqueue(PUBLISH, delay_seconds=PAUSE_SECONDS, authority_id=authority_id)
 
 
@@ -47,7 +48,7 @@ def publish_crl(*, authority_id: str, **kwargs: Any) -> None:
 def publish_due_crls(**kwargs: Any) -> None:
     """Publish all lists that are due."""
     with _patience("revocation lists not published"):
-        services.publish_due(actor=Actor.system("certificates.publish_due_crls"), now=now())
+        publication.publish_due(actor=Actor.system("certificates.publish_due_crls"), now=now())
 
 
 @task("certificates.expire")

@@ -2,9 +2,9 @@
 
 from django.urls import path
 
-from certificates.cards.views import AgentCardViewSet
 from certificates.ocsp.views import OcspViewSet
 from certificates.public import public_views
+from certificates.public.card_views import AgentCardViewSet
 from certificates.public.did_views import DidViewSet
 from certificates.views import AgentCertificateViewSet, CertificateViewSet
 
@@ -25,6 +25,8 @@ urlpatterns = [
     path("1.0/identifiers/<str:did>", DidViewSet.as_view({"get": "resolve"})),
     path("v1/agent-cards/<str:did>", AgentCardViewSet.as_view({"get": "retrieve"})),
     path("v1/ocsp", OcspViewSet.as_view({"post": "ask"})),
+    # For clients that append to an address which ends in a slash.
+    path("v1/ocsp/", OcspViewSet.as_view({"post": "ask"}, schema=None)),
     path("v1/ocsp/<path:encoded>", OcspViewSet.as_view({"get": "ask_by_address"})),
     path("v1/ca", public_views.AuthorityViewSet.as_view({"get": "list"})),
     path("v1/ca/<str:serial>", public_views.AuthorityViewSet.as_view({"get": "retrieve"})),

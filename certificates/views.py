@@ -1,6 +1,7 @@
 """Certify, renew, revoke and read certificates; suspend, reinstate and retire agents."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 from drf_spectacular.types import OpenApiTypes
@@ -11,13 +12,13 @@ from agents.models import Agent
 from agents.serializers import AgentSerializer, ReasonSerializer, shown_agent
 from auditlog.vocabulary import Actor
 from certificates import services
+from certificates.issuing import issuance
 from certificates.models import Certificate, CertificateStatus
 from certificates.serializers import CertificateSerializer, ReasonInputSerializer, RevocationSerializer
+from compliance.api.gate import Scope
 from compliance.api.idempotency import idempotent
-from compliance.api.pagination import keyset_page, read_choice, read_cursor, read_id, read_limit
-from compliance.api.rest.permissions import Scope
+from compliance.api.pagination import keyset_page, ok, page, read_choice, read_cursor, read_id, read_limit
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.responses import ok, page
 from compliance.api.rest.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
 from compliance.api.rest.views import ApiViewSet, validated
 from compliance.core.clock import now
@@ -90,20 +91,23 @@ class AgentCertificateViewSet(ApiViewSet):
     )
     @idempotent
     def certify(self, request: ApiRequest, agent_id: str) -> Response:
-        return _issued(request, services.issue, agent_id=agent_id)
+        return _issued(request, issuance.issue, agent_id=agent_id)
 
     @issues(
         409,
         parameter=AGENT_ID,
         operation_id="renewAgentCertificate",
         summary="Issue a successor of the agent's active certificate",
-        description="With a new key and serial number, for the profile of today; the old one is superseded.",
+        description=(
+            "With a new key and serial number, for the profile of today; the old one is superseded. An agent "
+            "can be renewed once a minute at most; earlier requests get 429."
+        ),
         e404="Agent not found",
         e422="Agent has no active certificate",
     )
     @idempotent
     def renew(self, request: ApiRequest, agent_id: str) -> Response:
-        return _issued(request, services.renew_of_agent, agent_id=agent_id)
+        return _issued(request, issuance.renew_of_agent, agent_id=agent_id)
 
     @changes_agent(
         operation_id="suspendAgent",
@@ -124,12 +128,14 @@ class AgentCertificateViewSet(ApiViewSet):
         description=(
             "Its certificate comes off hold and the agent is `active` at once. Where the certificate was "
             "revoked for good (an automatic revocation does) or has ended, the agent becomes `pending`, and "
-            "certify issues a certificate with a new serial number."
+            "certify issues a certificate with a new serial number. An agent that the service stopped needs "
+            "the scope `agents:reinstate` too; its strikes are cleared then, and only then."
         ),
         e422="Only a suspended agent can be reinstated",
     )
     def reinstate(self, request: ApiRequest, agent_id: str) -> Response:
-        return _changed(request, services.reinstate_agent, agent_id)
+        may_undo_stop = Scope.AGENTS_REINSTATE in request.auth.scopes
+        return _changed(request, partial(services.reinstate_agent, may_undo_stop=may_undo_stop), agent_id)
 
     @changes_agent(
         operation_id="retireAgent",
@@ -219,11 +225,14 @@ class CertificateViewSet(ApiViewSet):
         parameter=CERTIFICATE_ID,
         operation_id="renewCertificate",
         summary="Issue a successor and supersede this certificate",
-        description="The successor has a new key and serial number, for the agent's profile of today.",
+        description=(
+            "The successor has a new key and serial number, for the agent's profile of today. An agent is "
+            "renewed once a minute at most; earlier requests get 429."
+        ),
         e404="Certificate not found",
         e409="Certificate is already revoked",
         e422="Certificate has expired",
     )
     @idempotent
     def renew(self, request: ApiRequest, certificate_id: str) -> Response:
-        return _issued(request, services.renew, certificate_id=certificate_id)
+        return _issued(request, issuance.renew, certificate_id=certificate_id)

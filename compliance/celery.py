@@ -14,14 +14,14 @@ django.setup()
 from compliance.core.environments import Environment  # noqa: E402
 from compliance.core.tasks import ENVIRONMENT_HEADER, app  # noqa: E402
 from compliance.observing import metrics_server  # noqa: E402
-from compliance.ops import heartbeat  # noqa: E402
-from compliance.ops.scheduling.staggered import staggered  # noqa: E402
-from compliance.serving.allocator import spare_memory  # noqa: E402
+from compliance.serving.tuning import spare_memory  # noqa: E402
+from ops import heartbeat  # noqa: E402
+from ops.scheduling import staggered  # noqa: E402
 
 app.autodiscover_tasks(
     [
-        *("compliance.api", "auditlog", "webhooks", "compliance.incidents", "certificates", "events"),
-        *("delegation", "compliance.reports"),
+        *("compliance.api", "auditlog", "webhooks", "incidents", "certificates", "events"),
+        *("delegation", "reports"),
     ],
     force=True,
 )
@@ -45,14 +45,14 @@ PERIODS_SECONDS = {
     "delegation.maintain_keys": 60.0,
     "delegation.forget_issued": 3600.0,
     "events.sum_up_risk": 60.0,
-    "events.collect_open": 60.0,
     "events.sum_up_days": 120.0,
     "events.fade_risk": 3600.0,
     "events.maintain_partitions": 3600.0,
     "events.sweep_simulations": 30.0,
-    "compliance.incidents.watch": 30.0,
-    "compliance.reports.sweep": 30.0,
-    "compliance.reports.run_schedules": 300.0,
+    "incidents.watch": 30.0,
+    "reports.sweep": 30.0,
+    "reports.run_schedules": 300.0,
+    "reports.forget": 3600.0,
     "auditlog.destroy_ended_keys": 3600.0,
     "compliance.api.forget_answers": 3600.0,
     heartbeat.TASK: heartbeat.PERIOD_SECONDS,
@@ -85,16 +85,15 @@ def schedule() -> dict[str, dict[str, Any]]:
 
 
 app.conf.beat_schedule = schedule()
-app.conf.beat_scheduler = "compliance.ops.scheduling.scheduler:LeasedScheduler"
+app.conf.beat_scheduler = "ops.scheduling:LeasedScheduler"
 
 
-def _spare_memory(**kwargs: Any) -> None:
-    """Have the worker's threads share arenas, before they start."""
+def _begin(**kwargs: Any) -> None:
+    """Have the worker's threads share arenas, before they start, and give connections an age.
+
+    A session keeps what it learned of each task, and threads run them all.
+    """
     spare_memory()
-
-
-def _renew_connections(**kwargs: Any) -> None:
-    """Give connections an age: a session keeps what it learned of each task, and threads run them all."""
     for database in connections.settings.values():
         if database["CONN_MAX_AGE"] is None:
             database["CONN_MAX_AGE"] = CONNECTION_SECONDS
@@ -104,7 +103,6 @@ def _serve_metrics(**kwargs: Any) -> None:
     metrics_server.start()
 
 
-worker_init.connect(_spare_memory, weak=False)
-worker_init.connect(_renew_connections, weak=False)
+worker_init.connect(_begin, weak=False)
 worker_ready.connect(_serve_metrics, weak=False)
 beat_init.connect(_serve_metrics, weak=False)

@@ -4,24 +4,15 @@ from django.urls import include, path
 
 from compliance.api import exceptions, health
 from compliance.api.rest.description import DescriptionView, DocumentationView
-from compliance.console.views import to_environment
-from compliance.ops.metrics_view import metrics_view
+from compliance.console.views import lead, to_environment
+from ops.gauges import metrics_view
 
 # Patterns are tried one after the other: the rooms that are asked most come first.
 ROOMS = [
-    *(
-        "events",
-        "certificates",
-        "agents",
-        "delegation",
-        "delegation.oauth",
-        "delegation.issuers",
-        "webhooks",
-        "auditlog",
-    ),
-    "compliance.gateway",
-    *("compliance.incidents", "compliance.reports", "compliance.reports.notifications"),
-    "compliance.signals",
+    *("events", "certificates", "agents", "delegation", "webhooks", "auditlog"),
+    "gateway",
+    *("incidents", "reports"),
+    "signals",
 ]
 
 urlpatterns = [
@@ -32,7 +23,10 @@ urlpatterns = [
     path("health/ready", health.ReadyView.as_view()),
     path("metrics", metrics_view),
     # Only for `reverse` outside a request: the console's middleware routes its requests.
-    path("admin/live/", include("compliance.ops.console_urls")),
+    path("admin/live/", include("ops.console_urls")),
+    path("", lead, {"to": "/admin/"}),
+    path("docs", lead, {"to": "/v1/docs"}),
+    path("admin", lead, {"to": "/admin/"}),
     path("admin/", to_environment),
     path("admin/<path:page>", to_environment),
 ]

@@ -3,9 +3,7 @@
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
 from django.http import HttpRequest
-from unfold.decorators import display
 
 from auditlog.actors.requests import actor_of
 from compliance.console.actions import ActionCall, ConfirmedAction
@@ -13,15 +11,13 @@ from compliance.console.admin import AUDIT_TRAIL, RelatedLink, SystemAdmin, Tena
 from compliance.console.display import chip, chips, code, column, pretty_json, status_chip, visible
 from compliance.console.filters import (
     ChoicesDropdownFilter,
-    DropdownFilter,
     RangeDateTimeFilter,
     tenant_filter,
 )
 from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
-from delegation.issued import revocation
+from delegation import services
 from delegation.issued.listing import ListedToken, TokenState, listed
-from delegation.jose.tokens import RootAssurance
 from delegation.models import IssuedToken, TokenKey
 
 TONES = {
@@ -33,7 +29,7 @@ TONES = {
 
 
 def revoke(call: ActionCall) -> str:
-    row = revocation.revoke(
+    row = services.revoke(
         tenant_id=call.row.tenant_id,
         token_id=call.row.id,
         reason=call.data["reason"],
@@ -66,23 +62,6 @@ def told(row: Any) -> ListedToken:
     return found
 
 
-class StandingFilter(DropdownFilter):
-    """Filter by whether tokens stand now."""
-
-    title = "state"
-    parameter_name = "state"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("active", "Active"), ("ended", "Expired, revoked or stopped")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        value = self.value()
-        if value not in ("active", "ended"):
-            return queryset
-        standing: QuerySet[Any] = queryset.standing(now(), is_wanted=value == "active")  # type: ignore[attr-defined]
-        return standing
-
-
 @admin.register(IssuedToken)
 class IssuedTokenAdmin(TenantScopedAdmin):
     """Issued delegation tokens, which officers may revoke; their text is not stored."""
@@ -102,8 +81,8 @@ class IssuedTokenAdmin(TenantScopedAdmin):
     )
     list_select_related = ("agent", "tenant")
     list_filter = (
-        StandingFilter,
         tenant_filter(),
+        ("revoked_at", RangeDateTimeFilter),
         ("issued_at", RangeDateTimeFilter),
         ("expires_at", RangeDateTimeFilter),
     )
@@ -127,7 +106,9 @@ class IssuedTokenAdmin(TenantScopedAdmin):
             found.row.told = found  # type: ignore[attr-defined]
         return page
 
-    chain_shown = column("chain", lambda row: visible(row.chain_display), ordering="principal")
+    chain_shown = column(
+        "chain", lambda row: visible(" → ".join(one["sub"] for one in row.chain)), ordering="principal"
+    )
     agent_name = column("agent", lambda row: visible(row.agent.name), ordering="agent__name")
     aimed_at = column("audience", lambda row: visible(row.audience) if row.audience else "Anyone")
     key = column("key", lambda row: code(row.bound_to) if row.bound_to else "None")
@@ -139,32 +120,21 @@ class IssuedTokenAdmin(TenantScopedAdmin):
         "handed on from", lambda row: code(row.parent_token_id) if row.parent_token_id else "Nothing"
     )
 
-    @display(description="state")
-    def state(self, row: Any) -> str:
-        state = told(row).state
-        return chip(state, TONES[state])
-
-    @display(description="why it does not stand")
-    def why(self, row: Any) -> str:
-        reason = told(row).reason
-        return reason.replace("_", " ") if reason else "It stands"
-
-    @display(description="scope")
-    def granted(self, row: Any) -> str:
-        return chips(row.scope.split(), "primary") if row.scope else "Grants no action"
-
-    @display(description="root")
-    def root(self, row: Any) -> str:
-        is_verified = row.root_assurance is RootAssurance.VERIFIED
-        return chip(row.root_assurance.value, "success" if is_verified else "default")
-
-    @display(description="verified by")
-    def vouched(self, row: Any) -> str:
-        return visible(f"{row.root_issuer}: {row.root_subject}") if row.root_issuer else "Nobody"
-
-    @display(description="holder")
-    def binding(self, row: Any) -> str:
-        return chip("bound to a key", "success") if row.bound_to else chip("bearer", "default")
+    state = column("state", lambda row: chip(told(row).state, TONES[told(row).state]))
+    why = column("why it does not stand", lambda row: (told(row).reason or "It stands").replace("_", " "))
+    granted = column(
+        "scope", lambda row: chips(row.scope.split(), "primary") if row.scope else "Grants no action"
+    )
+    root = column(
+        "root", lambda row: chip(row.root_assurance.value, "success" if row.root_issuer else "default")
+    )
+    vouched = column(
+        "verified by",
+        lambda row: visible(f"{row.root_issuer}: {row.root_subject}") if row.root_issuer else "Nobody",
+    )
+    binding = column(
+        "holder", lambda row: chip("bound to a key", "success") if row.bound_to else chip("bearer", "default")
+    )
 
 
 @admin.register(TokenKey)

@@ -37,8 +37,8 @@ class ScopeNotPermitted(InvalidState):
     message = "The scope exceeds the agent's permitted actions"
 
 
-class ScopeEmpty(InvalidState):
-    message = "The agent has an empty scope and can't delegate"
+class ActorNotProven(InvalidState):
+    message = "A chain can't name this agent by a DID of the service"
 
 
 class ParentTokenMalformed(Invalid):

@@ -1,6 +1,7 @@
 """The keys that sign delegation tokens, and what was issued; the tokens' text is not stored."""
 
 from datetime import datetime
+from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
@@ -11,10 +12,17 @@ from agents.models import Agent
 from certificates.models import SERIAL_DIGITS
 from compliance.core.identifiers import new_id
 from compliance.stores.tenant_keys import TenantForeignKey, TenantRow
-from compliance.tenancy.models import Tenant
-from delegation.jose.tokens import MAX_NAME_LENGTH, MAX_SCOPE_LENGTH, MAX_SUBJECT_LENGTH, RootAssurance
+from delegation.jose.tokens import (
+    MAX_NAME_LENGTH,
+    MAX_SCOPE_LENGTH,
+    MAX_SUBJECT_LENGTH,
+    Delegator,
+    RootAssurance,
+    SubjectIdentifier,
+)
 from delegation.lifecycle import KeyStatus
 from delegation.querysets import IssuedTokenQuerySet, TokenKeyQuerySet
+from tenancy.models import Tenant
 
 
 class TokenKey(models.Model):
@@ -56,10 +64,10 @@ class TokenKey(models.Model):
 class IssuedToken(TenantRow):
     """An issued delegation token, by its `jti`; deleted some time after it has expired.
 
-    `parent_token_id` and `ancestor_ids` (oldest first) are tokens of this table, unless they are older than
-    it. `lineage_agent_ids` and `lineage_serials` name every agent behind the token, its own last, each with
-    the certificate it then held. A revocation is written on the revoked token only: what came of it is found
-    by `ancestor_ids`. Verification reads no row.
+    `parent_token_id` and `ancestor_ids` (oldest first) are tokens of this table. `lineage_agent_ids` and
+    `lineage_serials` name every agent behind the token, its own last, each with the certificate it then held.
+    A revocation is written on the revoked token only: what came of it is found by `ancestor_ids`.
+    Verification reads no row.
     """
 
     id = models.UUIDField(primary_key=True, editable=False)
@@ -121,9 +129,20 @@ class IssuedToken(TenantRow):
         return RootAssurance.VERIFIED if self.root_issuer else RootAssurance.ASSERTED
 
     @property
-    def chain_display(self) -> str:
-        """The chain for people; names may contain the arrow too, so programs read `chain`."""
-        return " → ".join(actor["sub"] for actor in self.chain)
+    def subject_identifier(self) -> SubjectIdentifier | None:
+        return SubjectIdentifier(self.root_issuer, self.root_subject or "") if self.root_issuer else None
+
+    @property
+    def vouching_agent_id(self) -> UUID | None:
+        """As `Delegation.vouching_agent_id`."""
+        return self.lineage_agent_ids[0] if self.root_issuer else None
+
+    @property
+    def lineage(self) -> tuple[Delegator, ...]:
+        """All issuers behind this token, oldest first, its own agent last."""
+        return tuple(
+            map(Delegator, self.lineage_agent_ids, [*self.ancestor_ids, self.id], self.lineage_serials)
+        )
 
     def has_expired(self, now: datetime) -> bool:
         return now >= self.expires_at

@@ -1,17 +1,18 @@
 """Reads of token keys and issued tokens."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.db import models
 from django.db.models import Q
-from django.db.models.expressions import RawSQL
 
 from compliance.core.identifiers import parse_id
-from delegation import standing_rule
 from delegation.errors import IssuedTokenNotFound
 from delegation.lifecycle import PUBLISHED_AFTER_RETIREMENT, KeyStatus
+
+KEPT_AFTER_EXPIRY = timedelta(days=7)
+SWEPT_AT_ONCE = 1_000
 
 if TYPE_CHECKING:
     from delegation.models import IssuedToken, TokenKey  # noqa: F401
@@ -35,27 +36,16 @@ class IssuedTokenQuerySet(models.QuerySet["IssuedToken"]):
     def of_agent(self, agent_id: UUID | None) -> "IssuedTokenQuerySet":
         return self.filter(agent_id=agent_id) if agent_id else self
 
-    def revoked(self) -> "IssuedTokenQuerySet":
-        return self.filter(revoked_at__isnull=False)
-
     def unexpired(self, now: datetime) -> "IssuedTokenQuerySet":
         return self.filter(expires_at__gt=now)
 
-    def standing(self, now: datetime, *, is_wanted: bool = True) -> "IssuedTokenQuerySet":
-        """The tokens that stand; unless that `is_wanted`, those that do not.
-
-        All unexpired ones are looked at: `issued.listing.page_by_standing` is for a page.
-        """
-        unexpired = self.unexpired(now).order_by().values_list(*standing_rule.LISTED)
-        listed, params = unexpired.query.sql_with_params()
-        ended = standing_rule.ended_among(listed, now="%s")
-        condition = f"EXISTS (SELECT FROM ({ended}) AS ended WHERE ended.token = {standing_rule.TABLE}.id)"
-        has_ended = RawSQL(condition, [*params, now], output_field=models.BooleanField())  # noqa: S611
-        standing = Q(expires_at__gt=now) & ~Q(has_ended)
-        return self.filter(standing if is_wanted else ~standing)
+    def delete_expired(self, *, now: datetime) -> int:
+        """Delete tokens that expired more than `KEPT_AFTER_EXPIRY` ago; return how many, a batch."""
+        old = self.filter(expires_at__lt=now - KEPT_AFTER_EXPIRY).order_by("expires_at", "id")
+        return self.filter(id__in=list(old.values_list("id", flat=True)[:SWEPT_AT_ONCE])).delete()[0]
 
     def descending_from(self, token_id: UUID) -> "IssuedTokenQuerySet":
-        """What was handed on from a token, however deep, to agents of any tenant."""
+        """The tokens handed on from a token, however deep, to agents of any tenant."""
         return self.filter(parent_token_id__isnull=False, ancestor_ids__contains=[token_id])
 
     def locked(self) -> "IssuedTokenQuerySet":

@@ -1,23 +1,32 @@
-"""The JSON of delegations and JWKs."""
+"""The JSON of delegations, of issued tokens, of introspection and of JWKs."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from agents.risk import BANDS
 from compliance.api.rest.fields import StrictCharField, StrictIntegerField
 from compliance.core.plain_text import PLAIN_TEXT_PATTERN, is_plain_text
+from delegation.issued.listing import ListedToken, TokenState
 from delegation.issuing.applications import DEFAULT_TTL, Grant
-from delegation.issuing.groups import IssuedDelegation
+from delegation.issuing.issuance import IssuedDelegation
 from delegation.jose import jws, tokens
 from delegation.jose.tokens import ChainActor, ChainActorType, Delegation, RootAssurance
 from delegation.lifecycle import MAX_TTL
 from delegation.services import TokenVerification
+from delegation.standing import NotStanding, Standing
 
 MIN_TTL = timedelta(minutes=1)
 BOUND_TO = "RFC 7638 thumbprint of the key that a holder must prove to possess; null for a bearer token."
 ACTOR_TYPES = [kind.value for kind in ChainActorType]
+TOLD_CLAIMS = (
+    *("scope", "exp", "iat", "nbf", "sub", "sub_type", "aud", "iss", "jti", "act", "cnf", "sub_id"),
+    *("agent_id", "cert_serial", "env"),
+)
+INACTIVE = {"active": False}
 
 
 def is_plain(text: str) -> None:
@@ -120,7 +129,7 @@ class ChainActorSerializer(serializers.Serializer[Any]):
 
 
 class RootSerializer(serializers.Serializer[Delegation]):
-    """Who stands behind the root of a chain."""
+    """The root of a chain and its assurance."""
 
     assurance = serializers.ChoiceField(
         choices=[one.value for one in RootAssurance],
@@ -192,6 +201,84 @@ class JwksSerializer(serializers.Serializer[Any]):
     keys = JwkSerializer(many=True)
 
 
+class RevokeDelegationSerializer(serializers.Serializer[Any]):
+    reason = StrictCharField(max_length=500)
+
+
+class IssuedTokenSerializer(serializers.Serializer[ListedToken]):
+    """An issued token without its text, and how it stands now."""
+
+    token_id = serializers.UUIDField(source="row.id", help_text="The claim `jti`.")
+    agent_id = serializers.UUIDField(source="row.agent_id")
+    certificate_serial = serializers.CharField(source="row.certificate_serial", allow_null=True)
+    parent_token_id = serializers.UUIDField(
+        source="row.parent_token_id", allow_null=True, help_text="The token it was handed on from."
+    )
+    principal = serializers.CharField(source="row.principal")
+    chain = ChainActorSerializer(many=True, source="row.chain")
+    scope = serializers.CharField(source="row.scope", allow_blank=True)
+    audience = serializers.CharField(source="row.audience", allow_null=True)
+    root = RootSerializer(source="row")
+    bound_to = serializers.CharField(source="row.bound_to", allow_null=True, help_text=BOUND_TO)
+    state = serializers.ChoiceField(
+        choices=[one.value for one in TokenState],
+        help_text="`stopped`: an agent no longer stands behind it, or a token it came of is revoked.",
+    )
+    reason = serializers.ChoiceField(
+        choices=[one.value for one in NotStanding], allow_null=True, help_text="Why it does not stand."
+    )
+    issued_at = serializers.DateTimeField(source="row.issued_at")
+    expires_at = serializers.DateTimeField(source="row.expires_at")
+    revoked_at = serializers.DateTimeField(source="row.revoked_at", allow_null=True)
+    revocation_reason = serializers.CharField(source="row.revocation_reason", allow_null=True)
+
+
+class ActClaimSerializer(serializers.Serializer[Any]):
+    """The current actor; earlier ones are nested in its own `act`."""
+
+    sub = serializers.CharField()
+    sub_type = serializers.CharField()
+    act = serializers.DictField(required=False)
+
+
+class ConfirmationSerializer(serializers.Serializer[Any]):
+    jkt = serializers.CharField()
+
+
+class SubjectIdentifierSerializer(serializers.Serializer[Any]):
+    format = serializers.ChoiceField(choices=["iss_sub"])
+    iss = serializers.CharField()
+    sub = serializers.CharField()
+
+
+class IntrospectionSerializer(serializers.Serializer[Any]):
+    """RFC 7662 §2.2; of a token that does not stand only `active`, false."""
+
+    active = serializers.BooleanField()
+    scope = serializers.CharField(required=False, allow_blank=True)
+    token_type = serializers.ChoiceField(choices=["Bearer", "DPoP"], required=False)
+    exp = serializers.IntegerField(required=False)
+    iat = serializers.IntegerField(required=False)
+    nbf = serializers.IntegerField(required=False)
+    sub = serializers.CharField(required=False, help_text="The root of the chain.")
+    sub_type = serializers.CharField(required=False)
+    aud = serializers.CharField(required=False)
+    iss = serializers.CharField(required=False)
+    jti = serializers.CharField(required=False)
+    act = ActClaimSerializer(required=False)
+    cnf = ConfirmationSerializer(required=False)
+    sub_id = SubjectIdentifierSerializer(required=False)
+    agent_id = serializers.UUIDField(required=False)
+    cert_serial = serializers.CharField(required=False)
+    env = serializers.CharField(required=False)
+    risk_band = serializers.ChoiceField(choices=BANDS, required=False)
+    vouching_tenant = serializers.UUIDField(
+        required=False,
+        help_text="The caller's tenant, if its trusted issuer verified the root. Absent for a "
+        "root that another tenant verified, or that is asserted.",
+    )
+
+
 def grant_from(data: dict[str, Any], *, proven_key: str | None) -> Grant:
     """The grant in the validated body of `IssueDelegationSerializer`; `proven_key` as in a grant."""
     ttl = data.get("ttl_seconds")
@@ -205,51 +292,26 @@ def grant_from(data: dict[str, Any], *, proven_key: str | None) -> Grant:
     )
 
 
-def shown_verification(outcome: TokenVerification) -> dict[str, Any]:
-    """What `ValidDelegationSerializer` or the other describes, made quicker by hand."""
-    found = outcome.delegation
+def shown_verification(outcome: TokenVerification) -> Any:
+    """The JSON of a verdict."""
+    kind = ValidDelegationSerializer if outcome.valid else InvalidDelegationSerializer
+    return kind(outcome).data
+
+
+def shown_introspection(found: tuple[Delegation, Standing] | None, *, tenant_id: UUID) -> dict[str, Any]:
+    """The answer of introspection to a tenant: what the token says, that it stands, and its agent's risk.
+
+    Only the tenant whose trusted issuer verified the root sees that it vouches for it.
+    """
     if found is None:
-        return {"valid": False, "reason": str(outcome.reason)}
+        return INACTIVE
+    delegation, standing = found
+    claims = tokens.to_claims(delegation)
+    is_vouching = delegation.subject_identifier is not None and standing.root_tenant_id == tenant_id
     return {
-        "valid": True,
-        "principal": found.principal,
-        "chain": tokens.shown_chain(found.chain),
-        "chain_display": found.chain_display,
-        "scope": found.scope,
-        "agent_id": str(found.agent_id),
-        "expires_at": _moment(found.expires),
-        "audience": found.audience,
-        "certificate_serial": found.certificate_serial,
-        "environment": found.environment,
-        **_holding(found),
+        "active": True,
+        "token_type": "DPoP" if delegation.bound_to else "Bearer",
+        **{name: claims[name] for name in TOLD_CLAIMS if name in claims},
+        "risk_band": standing.risk_band,
+        **({"vouching_tenant": str(tenant_id)} if is_vouching else {}),
     }
-
-
-def shown_issued(outcome: IssuedDelegation) -> dict[str, Any]:
-    """What `DelegationSerializer` describes, made quicker by hand."""
-    found = outcome.delegation
-    return {
-        "token": outcome.token,
-        "chain": tokens.shown_chain(found.chain),
-        "principal": found.principal,
-        "scope": found.scope,
-        "issued_at": _moment(found.issued),
-        "expires_at": _moment(found.expires),
-        **_holding(found),
-    }
-
-
-def _holding(found: Delegation) -> dict[str, Any]:
-    subject = found.subject_identifier
-    vouching = found.vouching_agent_id
-    root = {
-        "assurance": found.root_assurance.value,
-        "issuer": subject.issuer if subject else None,
-        "subject": subject.subject if subject else None,
-        "vouched_by": str(vouching) if vouching else None,
-    }
-    return {"token_id": str(found.token_id), "root": root, "bound_to": found.bound_to}
-
-
-def _moment(value: datetime) -> str:
-    return value.isoformat().replace("+00:00", "Z")

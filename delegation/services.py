@@ -1,5 +1,6 @@
-"""Issuing and verifying delegation tokens."""
+"""Issuing, verifying and revoking delegation tokens."""
 
+import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -7,23 +8,30 @@ from uuid import UUID
 
 from django.conf import settings
 
-from auditlog.vocabulary import Actor
+from agents.errors import AgentNotFound
+from auditlog import services as auditlog
+from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
+from compliance.core.bounded_cache import BoundedCache
 from compliance.core.environments import Environment
 from compliance.core.identifiers import parse_id
 from delegation import errors
-from delegation.issued import revocation
+from delegation.issuing import issuance
 from delegation.issuing.applications import Grant, TokenApplication
-from delegation.issuing.groups import IssuedDelegation, issue_alone
+from delegation.issuing.issuance import IssuedDelegation
 from delegation.jose import jws, tokens
 from delegation.jose.tokens import Delegation
-from delegation.models import TokenKey
-from delegation.standing import Introspection, standings
-from delegation.token_keys import keyring, keys, recent_tokens
-from delegation.token_keys.recent_tokens import AuthenticToken
+from delegation.models import IssuedToken, TokenKey
+from delegation.standing import Standing, standings
+from delegation.token_keys import keyring, keys
 
 OAUTH_REVOCATION = "Revoked at /oauth/revoke"
 """The reason of a revocation by the token itself, which has no field for one (RFC 7009 §2.1)."""
+
+KEPT_TOKENS = 1_000
+
+_recent: BoundedCache[bytes, tuple[str, Delegation]] = BoundedCache(KEPT_TOKENS)
+"""Key ids and delegations by digests, of tokens with a verified signature: a forger can't fill it."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +54,7 @@ def bootstrap(*, now: datetime) -> TokenKey:
 def issue(
     *,
     tenant_id: UUID,
-    agent_id: Any,
+    agent_id: UUID | str,
     grant: Grant,
     parent: Delegation | None = None,
     actor: Actor,
@@ -56,47 +64,77 @@ def issue(
 
     `parent` is the verified token that is handed on, if any.
     """
-    return issue_alone(
-        TokenApplication(
-            tenant_id=tenant_id,
-            agent_id=parse_id(str(agent_id)),
-            grant_to=lambda _: grant,
-            parent=parent,
-            actor=actor,
-            now=now,
-        )
-    )
+    parsed = parse_id(str(agent_id))
+    if parsed is None:
+        raise AgentNotFound()
+    return issuance.issue(TokenApplication(tenant_id, parsed, grant, parent, actor, now))
 
 
-def verify(*, token: str, now: datetime) -> TokenVerification:
-    """Verify a token of either environment: signature, issuer and times, in that order; reads no row.
+def verify(*, token: str, now: datetime, audience: str | None = None) -> TokenVerification:
+    """Verify a token of either environment: signature, issuer, times, audience, in that order; reads no row.
 
-    Raises `KeyRingUnavailable` for an unknown key while the keys can't be read.
+    With an `audience`, a token that is for another one, or for none, is invalid too. Raises
+    `KeyRingUnavailable` for an unknown key while the keys can't be read.
     """
     try:
-        return TokenVerification(delegation=_verified(token, now))
+        delegation = _verified(token, now)
     except errors.TokenRejected as rejected:
         return TokenVerification(reason=rejected.reason)
+    if audience not in (None, delegation.audience):
+        return TokenVerification(reason=errors.RejectionReason.INVALID_AUDIENCE)
+    return TokenVerification(delegation)
 
 
-def verify_for(*, token: str, audience: str | None, now: datetime) -> TokenVerification:
-    """As `verify`; with an `audience`, a token that is for another one, or for none, is invalid too."""
+def verify_here(*, token: str, now: datetime) -> TokenVerification:
+    """As `verify`; a token of the other environment counts as signed by an unknown key."""
     found = verify(token=token, now=now)
-    if audience is None or found.delegation is None or found.delegation.audience == audience:
-        return found
-    return TokenVerification(reason=errors.RejectionReason.INVALID_AUDIENCE)
+    if found.delegation is not None and found.delegation.environment != environments.current().value:
+        return TokenVerification(reason=errors.RejectionReason.UNKNOWN_KEY)
+    return found
 
 
-def introspect(*, token: str, now: datetime) -> Introspection | None:
+def introspect(*, token: str, now: datetime) -> tuple[Delegation, Standing] | None:
     """The delegation of a token of the current environment that stands now, and how; None for others.
 
     Reads one statement. Raises `KeyRingUnavailable` as `verify`.
     """
-    delegation = verify(token=token, now=now).delegation
-    if delegation is None or delegation.environment != environments.current().value:
+    delegation = verify_here(token=token, now=now).delegation
+    if delegation is None:
         return None
     (standing,) = standings([delegation], now=now)
-    return Introspection(delegation, standing) if standing.stands else None
+    return (delegation, standing) if standing.stands else None
+
+
+def revoke(*, tenant_id: UUID, token_id: Any, reason: str, actor: Actor, now: datetime) -> IssuedToken:
+    """Revoke a token that an agent of the tenant issued; once revoked it stays as it is.
+
+    Nothing is written on the tokens that came of it, of whatever tenant: they name it among their ancestors.
+    Raises `IssuedTokenNotFound`.
+    """
+    with environments.atomic():
+        row = IssuedToken.objects.for_tenant(tenant_id).locked().find(token_id)
+        if row.revoked_at is not None:
+            return row
+        row.revoked_at, row.revoked_by, row.revocation_reason = now, actor.id, reason
+        row.save(update_fields=["revoked_at", "revoked_by", "revocation_reason"])
+        descendants = IssuedToken.objects.descending_from(row.id).unexpired(now).count()
+        auditlog.record(
+            tenant_id=row.tenant_id,
+            action=AuditAction.DELEGATION_REVOKED,
+            affected_id=row.agent_id,
+            description=f"Delegation to {row.principal} revoked, and {descendants} that came of it",
+            metadata={
+                "token_id": str(row.id),
+                "agent_id": str(row.agent_id),
+                "principal": row.principal,
+                "reason": reason,
+                "descendants": descendants,
+                "expires_at": row.expires_at.isoformat(),
+            },
+            actor=actor,
+            now=now,
+        )
+    return row
 
 
 def revoke_token(*, tenant_id: UUID, token: str, actor: Actor, now: datetime) -> None:
@@ -104,38 +142,37 @@ def revoke_token(*, tenant_id: UUID, token: str, actor: Actor, now: datetime) ->
 
     Raises `IssuedByAnother`, and `KeyRingUnavailable` as `verify`.
     """
-    delegation = verify(token=token, now=now).delegation
-    if delegation is not None and delegation.environment == environments.current().value:
-        revocation.revoke_presented(
-            tenant_id=tenant_id,
-            delegation=delegation,
-            reason=OAUTH_REVOCATION,
-            actor=actor,
-            now=now,
+    delegation = verify_here(token=token, now=now).delegation
+    if delegation is None:
+        return
+    try:
+        revoke(
+            tenant_id=tenant_id, token_id=delegation.token_id, reason=OAUTH_REVOCATION, actor=actor, now=now
         )
+    except errors.IssuedTokenNotFound as error:
+        raise errors.IssuedByAnother() from error
 
 
 def _verified(token: str, now: datetime) -> Delegation:
-    known = recent_tokens.find(token)
-    if known is None:
-        delegation = _authentic(token)
-    else:
-        environment, _ = keyring.find(known.kid)
-        delegation = known.delegation
-        _check_issuer(delegation.issuer, delegation.environment, environment)
+    digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+    if (known := _recent.get(digest)) is None:
+        known = _authentic(token)
+        _recent.put(digest, known)
+    kid, delegation = known
+    # What may have changed since: whether the key still counts, the issuer, and the time.
+    environment, _ = keyring.find(kid)
+    _check_issuer(delegation.issuer, delegation.environment, environment)
     tokens.check_time(delegation, now=now)
     return delegation
 
 
-def _authentic(token: str) -> Delegation:
-    """The delegation of a token with a valid signature, by a key that counts, from this issuer."""
+def _authentic(token: str) -> tuple[str, Delegation]:
+    """The key id and delegation of a token with a valid signature, by a key that counts, from this issuer."""
     parsed = jws.parse(token)
-    environment, key = keyring.find(parsed.kid)
+    environment, key = keyring.find(parsed.header["kid"])
     claims = jws.verify(parsed, key)
     _check_issuer(claims.get("iss"), claims.get("env"), environment)
-    delegation = tokens.from_claims(claims)
-    recent_tokens.keep(token, AuthenticToken(parsed.kid, delegation))
-    return delegation
+    return parsed.header["kid"], tokens.from_claims(claims)
 
 
 def _check_issuer(issuer: object, named: object, environment: Environment) -> None:
@@ -150,10 +187,9 @@ def read_parent(*, token: str | None, now: datetime) -> Delegation | None:
     """
     if token is None:
         return None
-    found = verify(token=token, now=now)
+    found = verify_here(token=token, now=now)
     if found.reason is errors.RejectionReason.MALFORMED:
         raise errors.ParentTokenMalformed()
-    if found.delegation is None or found.delegation.environment != environments.current().value:
-        reason = found.reason or errors.RejectionReason.UNKNOWN_KEY
-        raise errors.ParentTokenRejected(f"The parent token doesn't count: {reason}")
+    if found.delegation is None:
+        raise errors.ParentTokenRejected(f"The parent token doesn't count: {found.reason}")
     return found.delegation

@@ -1,201 +1,230 @@
-"""Whether delegation tokens stand now: one statement for any number of tokens and the agents behind them.
+"""Whether delegation tokens stand now: one statement, for tokens at hand and for lists of many rows.
 
-A token's own claims name its ancestors and the agents behind it with their certificates, so that the
-statement reads rows by their keys however deep the chain is.
+A token stands while neither it nor a token it came of is revoked, and while every agent behind it may
+delegate under the certificate that the token names. Tokens name the agents and tokens behind them, so the
+statement reads rows by their keys however deep a chain is.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from itertools import groupby
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 from uuid import UUID
 
-from agents.models import Agent, declared_actions
+from agents.models import AgentStatus, declared_actions
 from agents.risk import band_of
-from certificates.models import Certificate, CertificateStatus, status_by_clock
+from certificates.models import AGENT_AND_LATEST, CertificateStatus
 from compliance.stores import sql
 from compliance.stores.async_postgres import Query
-from delegation.jose.tokens import Delegation, Delegator, RootAssurance
-from delegation.models import IssuedToken
-from delegation.standing_rule import NotStanding, delegator_fault, revocation_fault
+from delegation.jose.tokens import Delegator
 
-STANDING: Final = f"""
-SELECT asked.token, issued.id IS NOT NULL, issued.revoked_at IS NOT NULL,
-    agent.tenant_id, agent.name, agent.status, agent.risk_score,
-    agent.serial_number, agent.certificate_status, agent.expires_at, agent.declared
-FROM unnest($1::int[], $2::int[], $3::uuid[], $4::uuid[]) AS asked (token, place, agent_id, token_id)
-LEFT JOIN (
-    SELECT id, revoked_at FROM {IssuedToken._meta.db_table} WHERE id = ANY($4::uuid[])
-) AS issued ON issued.id = asked.token_id
-LEFT JOIN (
-    SELECT found.id, found.tenant_id, found.name::text, found.status::text, found.risk_score,
-        latest.serial_number::text, latest.status::text AS certificate_status, latest.expires_at,
-        CASE WHEN latest.serial_number IS NULL THEN found.metadata
-            ELSE jsonb_build_object('permitted_actions', latest.claims -> 'permitted_actions') END AS declared
-    FROM {Agent._meta.db_table} AS found
-    LEFT JOIN LATERAL (
-        SELECT serial_number, status, expires_at, claims FROM {Certificate._meta.db_table} AS certificate
-        WHERE certificate.tenant_id = found.tenant_id AND certificate.agent_id = found.id
-        ORDER BY issued_at DESC, id DESC LIMIT 1
-    ) AS latest ON true
-    WHERE found.id = ANY($3::uuid[])
-) AS agent ON agent.id = asked.agent_id
-ORDER BY asked.token, asked.place
-"""  # noqa: S608  (only names of tables are put into the text)
-"""One row for each token and agent behind it; what each column is, `_Behind` says."""
+TABLE: Final = "delegation_issuedtoken"
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """How an authentic token stands; `reason` None: it stands.
+class NotStanding(StrEnum):
+    """The first reason why a token does not stand: its own, or of an agent behind it."""
 
-    `at_agent_id` is the agent that the reason is about. The other fields tell of the agent that issued the
-    token as it is now; `permitted_actions` as in `certificates.models.certified_actions`. They are empty if
-    there is no such agent. `permitted_before` holds the permitted actions of each agent before it that states
-    any. `highest_risk_score` is the highest of the agents behind the token. `root_tenant_id` is the tenant of
-    the first of them: if the root is verified, by an issuer that it trusts.
+    UNKNOWN = "unknown"
+    EXPIRED = "expired"
+    REVOKED = "revoked"
+    PARENT_REVOKED = "parent_revoked"
+    AGENT_SUSPENDED = "agent_suspended"
+    AGENT_RETIRED = "agent_retired"
+    CERTIFICATE_REPLACED = "certificate_replaced"
+    CERTIFICATE_REVOKED = "certificate_revoked"
+    CERTIFICATE_EXPIRED = "certificate_expired"
+
+
+class Shortcoming(StrEnum):
+    """The first thing that an agent lacks which stands behind its tokens, but need not be let through."""
+
+    NOT_ACTIVE = "agent_not_active"
+    NOT_CERTIFIED = "agent_not_certified"
+    SCOPE_UNDECLARED = "scope_undeclared"
+
+
+def _statement(behind: str) -> str:
+    """Return a query with a row for each agent behind each token, as `_Behind` and `token`; `$1` is now.
+
+    `behind` gives token, place, agent_id, serial and token_id. Agents and tokens are of any tenant, so they
+    are read as sets, each once: a subquery for each row could not be answered where tables are divided by
+    tenant.
     """
-
-    token_id: UUID
-    agent_id: UUID
-    reason: NotStanding | None
-    at_agent_id: UUID | None = None
-    tenant_id: UUID | None = None
-    root_tenant_id: UUID | None = None
-    agent_name: str = ""
-    risk_score: float = 0.0
-    highest_risk_score: float = 0.0
-    certificate_serial: str | None = None
-    permitted_actions: Sequence[str] | None = None
-    permitted_before: Sequence[Sequence[str]] = ()
-
-    @property
-    def stands(self) -> bool:
-        return self.reason is None
-
-    def is_permitted_before(self, action: str) -> bool:
-        """Whether every agent before the one that issued the token is permitted the action now."""
-        return all(action in permitted for permitted in self.permitted_before)
-
-    @property
-    def risk_band(self) -> str:
-        return band_of(self.risk_score)
-
-    @property
-    def highest_risk_band(self) -> str:
-        return band_of(self.highest_risk_score)
+    return f"""
+WITH behind (token, place, agent_id, serial, token_id) AS MATERIALIZED (
+    {behind}
+), agents AS MATERIALIZED (
+    SELECT agent.id, agent.tenant_id, agent.name::text, agent.status::text, agent.risk_score,
+        latest.serial_number::text, latest.status AS certificate_status, latest.expires_at,
+        CASE WHEN latest.id IS NULL THEN agent.metadata
+            ELSE jsonb_build_object('permitted_actions', latest.claims -> 'permitted_actions') END AS declared
+    FROM {AGENT_AND_LATEST} WHERE agent.id IN (SELECT agent_id FROM behind)
+), issued AS MATERIALIZED (
+    SELECT id, revoked_at FROM {TABLE} WHERE id IN (SELECT token_id FROM behind)
+)
+SELECT behind.token, behind.place, issued.id IS NOT NULL, issued.revoked_at IS NOT NULL AS is_revoked,
+    CASE
+        WHEN agent.id IS NULL THEN '{NotStanding.UNKNOWN}'
+        WHEN agent.status = '{AgentStatus.SUSPENDED}' THEN '{NotStanding.AGENT_SUSPENDED}'
+        WHEN agent.status = '{AgentStatus.RETIRED}' THEN '{NotStanding.AGENT_RETIRED}'
+        WHEN agent.serial_number IS DISTINCT FROM behind.serial THEN '{NotStanding.CERTIFICATE_REPLACED}'
+        WHEN agent.certificate_status = '{CertificateStatus.REVOKED}' THEN '{NotStanding.CERTIFICATE_REVOKED}'
+        WHEN agent.certificate_status = '{CertificateStatus.EXPIRED}' OR agent.expires_at < $1
+            THEN '{NotStanding.CERTIFICATE_EXPIRED}'
+    END AS fault,
+    agent.tenant_id, agent.name, agent.status, agent.risk_score, agent.serial_number, agent.declared
+FROM behind
+LEFT JOIN agents AS agent ON agent.id = behind.agent_id
+LEFT JOIN issued ON issued.id = behind.token_id
+"""  # noqa: S608  (only names of tables and statuses are put into the text)
 
 
-@dataclass(frozen=True)
-class Introspection:
-    """A token that stands, with the state of the agent that issued it."""
-
-    delegation: Delegation
-    standing: Standing
-
-    @property
-    def vouching_tenant_id(self) -> UUID | None:
-        """The tenant whose trusted issuer verified the root; None for an asserted root."""
-        is_verified = self.delegation.root_assurance is RootAssurance.VERIFIED
-        return self.standing.root_tenant_id if is_verified else None
+_ASKED = "SELECT * FROM unnest($2::int[], $3::int[], $4::uuid[], $5::text[], $6::uuid[])"
+STANDING: Final = f"{_statement(_ASKED)} ORDER BY behind.token, behind.place"
 
 
 class _Behind(NamedTuple):
-    """A row of the statement: a token behind the one asked about, or itself, its agent and the agent's latest
-    certificate. `declared` holds the permitted actions: certified ones, before that the profile's.
+    """An agent behind a token, its latest certificate, and the token it issued.
+
+    `fault` says why the agent no longer stands behind its token. `declared` holds the permitted actions:
+    certified ones, before that the profile's.
     """
 
     token: int
+    place: int
     is_recorded: bool
     is_revoked: bool
+    fault: str | None
     tenant_id: UUID | None
     agent_name: str | None
     agent_status: str | None
     risk_score: float | None
     serial: str | None
-    certificate_status: str | None
-    certificate_expires_at: datetime | None
     declared: dict[str, Any] | None
 
-    def certificate_status_at(self, now: datetime) -> CertificateStatus | None:
-        if self.certificate_status is None or self.certificate_expires_at is None:
-            return None
-        return status_by_clock(self.certificate_status, self.certificate_expires_at, now)
+    @property
+    def shortcoming(self) -> Shortcoming | None:
+        if self.agent_status != AgentStatus.ACTIVE:
+            return Shortcoming.NOT_ACTIVE
+        if self.serial is None:
+            return Shortcoming.NOT_CERTIFIED
+        return Shortcoming.SCOPE_UNDECLARED if declared_actions(self.declared) is None else None
 
 
-def standings(tokens: Sequence[Delegation], *, now: datetime) -> list[Standing]:
-    """How authentic tokens of the current environment stand, in order, by one statement."""
-    return standings_from(tokens, sql.asked(*query(tokens)), now=now) if tokens else []
+class DescendedToken(Protocol):
+    """An authentic token by its claims or its row; `lineage` names the agents behind it, its own last."""
+
+    @property
+    def lineage(self) -> tuple[Delegator, ...]: ...
+
+    def has_expired(self, now: datetime) -> bool: ...
 
 
-def query(tokens: Sequence[Delegation]) -> Query:
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The standing of an authentic token; `reason` None: it stands.
+
+    `tenants` and `permitted` are of each agent behind the token, root to current; `permitted` as in
+    `certificates.models.certified_actions`. Name, risk and certificate are of the agent that issued it.
+    `shortcoming` is the first of all agents behind it, and `highest_risk_score` the highest of them.
+    """
+
+    reason: NotStanding | None
+    tenants: Sequence[UUID | None]
+    permitted: Sequence[Sequence[str] | None]
+    agent_name: str
+    risk_score: float
+    highest_risk_score: float
+    certificate_serial: str | None
+    shortcoming: Shortcoming | None
+
+    @property
+    def stands(self) -> bool:
+        return self.reason is None
+
+    @property
+    def tenant_id(self) -> UUID | None:
+        return self.tenants[-1]
+
+    @property
+    def root_tenant_id(self) -> UUID | None:
+        """The tenant of the first agent: if the root is verified, by an issuer that it trusts."""
+        return self.tenants[0]
+
+    @property
+    def permitted_actions(self) -> Sequence[str] | None:
+        return self.permitted[-1]
+
+    def is_permitted_before(self, action: str) -> bool:
+        """Return whether every agent before the one that issued the token is permitted the action now."""
+        return all(known is None or action in known for known in self.permitted[:-1])
+
+    @property
+    def risk_band(self) -> str:
+        return band_of(self.risk_score)
+
+
+def standings(tokens: Sequence[DescendedToken], *, now: datetime) -> list[Standing]:
+    """Return the standings of authentic tokens of the current environment, in order, by one statement."""
+    return standings_from(tokens, sql.asked(*query(tokens, now=now)), now=now) if tokens else []
+
+
+def query(tokens: Sequence[DescendedToken], *, now: datetime) -> Query:
     """The statement for these tokens; `standings_from` reads its rows."""
     asked = [
-        (number, place, one.agent_id, one.token_id)
+        (number, place, one.agent_id, one.certificate_serial, one.token_id)
         for number, token in enumerate(tokens)
         for place, one in enumerate(token.lineage)
     ]
-    columns = list(zip(*asked, strict=True))
-    return Query(STANDING, [*(sql.array(column) for column in columns[:3]), _with_nulls(columns[3])])
+    numbers, places, agents, serials, ids = zip(*asked, strict=True)
+    return Query(STANDING, [now, *map(sql.array, (numbers, places, agents)), list(serials), sql.array(ids)])
 
 
 def standings_from(
-    tokens: Sequence[Delegation], rows: Iterable[Sequence[Any]], *, now: datetime
+    tokens: Sequence[DescendedToken], rows: Iterable[Sequence[Any]], *, now: datetime
 ) -> list[Standing]:
-    """How each of the tokens stands by the rows of its `query`."""
+    """Return each token's standing by the rows of its `query`."""
     behind = groupby((_Behind(*row) for row in rows), key=lambda row: row.token)
     return [_standing(tokens[number], list(found), now) for number, found in behind]
 
 
-def _with_nulls(ids: Iterable[UUID | None]) -> str:
-    return sql.array("NULL" if one is None else one for one in ids)
+def ended(listed: str, *params: Any, now: datetime) -> list[Any]:
+    """Return those of the unexpired tokens of a query that do not stand.
+
+    `listed` gives any key of a token, its id, ancestor_ids, lineage_agent_ids and lineage_serials; its
+    parameters begin at `$2`.
+    """
+    behind = f"""
+SELECT listed.token, one.place, one.agent_id, one.serial, one.token_id
+FROM ({listed}) AS listed (token, id, ancestors, agents, serials),
+    unnest(agents, serials, ancestors || id) WITH ORDINALITY AS one (agent_id, serial, token_id, place)
+"""  # noqa: S608  (as above)
+    statement = (
+        f"SELECT DISTINCT token FROM ({_statement(behind)}) AS found WHERE is_revoked OR fault IS NOT NULL"  # noqa: S608
+    )
+    return [token for (token,) in sql.asked(statement, [now, *params])]
 
 
-def _standing(token: Delegation, behind: Sequence[_Behind], now: datetime) -> Standing:
-    """How a token stands by its rows, root to current as its lineage."""
-    own = behind[-1]
-    reason, at_agent_id = _of_token(token, behind, now), None
-    if reason is None:
-        reason, at_agent_id = _of_agents(token.lineage, behind, now)
+def _standing(token: DescendedToken, behind: Sequence[_Behind], now: datetime) -> Standing:
+    """Return a token's standing by its rows, root to current as its lineage."""
+    own, faults = behind[-1], [row.fault for row in behind]
+    if NotStanding.UNKNOWN in faults or not own.is_recorded:
+        reason: NotStanding | None = NotStanding.UNKNOWN
+    elif token.has_expired(now):
+        reason = NotStanding.EXPIRED
+    elif any(row.is_revoked for row in behind):
+        reason = NotStanding.REVOKED if own.is_revoked else NotStanding.PARENT_REVOKED
+    else:
+        reason = next((NotStanding(fault) for fault in reversed(faults) if fault), None)
     return Standing(
-        token_id=token.token_id,
-        agent_id=token.agent_id,
         reason=reason,
-        at_agent_id=at_agent_id,
-        tenant_id=own.tenant_id,
-        root_tenant_id=behind[0].tenant_id,
+        tenants=[row.tenant_id for row in behind],
+        permitted=[declared_actions(row.declared) for row in behind],
         agent_name=own.agent_name or "",
         risk_score=own.risk_score or 0.0,
-        highest_risk_score=max(one.risk_score or 0.0 for one in behind),
+        highest_risk_score=max(row.risk_score or 0.0 for row in behind),
         certificate_serial=own.serial,
-        permitted_actions=declared_actions(own.declared),
-        permitted_before=tuple(
-            permitted for one in behind[:-1] if (permitted := declared_actions(one.declared)) is not None
-        ),
+        shortcoming=next((row.shortcoming for row in behind if row.shortcoming), None),
     )
-
-
-def _of_token(token: Delegation, behind: Sequence[_Behind], now: datetime) -> NotStanding | None:
-    """What the rows of the tokens say; only tokens that name a status are sure to have one."""
-    if any(one.agent_status is None for one in behind) or (token.status and not behind[-1].is_recorded):
-        return NotStanding.UNKNOWN
-    if now.timestamp() >= token.expires_at:
-        return NotStanding.EXPIRED
-    return revocation_fault([one.is_revoked for one in behind])
-
-
-def _of_agents(
-    lineage: Sequence[Delegator], behind: Sequence[_Behind], now: datetime
-) -> tuple[NotStanding | None, UUID | None]:
-    """The first reason against an agent behind the token, its own agent first, then back to the root's."""
-    for delegator, row in zip(reversed(lineage), reversed(behind), strict=True):
-        reason = delegator_fault(
-            agent_status=row.agent_status or "",
-            serial_number=row.serial,
-            certificate_status=row.certificate_status_at(now),
-            named_serial=delegator.certificate_serial,
-        )
-        if reason:
-            return reason, delegator.agent_id
-    return None, None

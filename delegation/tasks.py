@@ -7,7 +7,7 @@ from django.conf import settings
 from auditlog.vocabulary import Actor
 from compliance.core.clock import now
 from compliance.core.tasks import task
-from delegation.issued import rows
+from delegation.models import IssuedToken
 from delegation.token_keys import keys
 
 FORGOTTEN_BATCHES = 100
@@ -24,5 +24,5 @@ def maintain_keys(**kwargs: Any) -> None:
 def forget_issued(**kwargs: Any) -> None:
     """Delete the rows of tokens that expired some time ago."""
     for _ in range(FORGOTTEN_BATCHES):
-        if not rows.delete_expired(now=now()):
+        if not IssuedToken.objects.delete_expired(now=now()):
             return

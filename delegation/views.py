@@ -1,10 +1,14 @@
-"""`/v1/agents/{id}/delegation`, `/v1/delegation/verify` and `/.well-known/jwks.json`."""
+"""`/v1/agents/{id}/delegation`, `/v1/delegation/verify`, `/v1/delegations`, status lists and the JWKS."""
 
+from datetime import datetime
 from typing import Any, ClassVar
 
+from django.http import HttpResponse
+from django.utils.cache import get_conditional_response
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import (
     OpenApiParameter,
+    OpenApiResponse,
     PolymorphicProxySerializer,
     extend_schema,
     inline_serializer,
@@ -12,20 +16,38 @@ from drf_spectacular.utils import (
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from agents.errors import AgentNotFound
+from auditlog.vocabulary import Actor
+from compliance.api.gate import Scope
 from compliance.api.idempotency import idempotent
-from compliance.api.pagination import read_choice
-from compliance.api.rest.endpoints import answered, question_of, respond
+from compliance.api.pagination import keyset_page, ok, page, read_choice, read_cursor, read_id, read_limit
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.schema import IDEMPOTENCY_KEY, KEYED, PUBLIC, enveloped, errors
-from compliance.api.rest.views import ApiViewSet, PublicViewSet
+from compliance.api.rest.schema import (
+    BEFORE,
+    IDEMPOTENCY_KEY,
+    KEYED,
+    LIMIT,
+    PUBLIC,
+    enveloped,
+    errors,
+    paged,
+)
+from compliance.api.rest.views import ApiViewSet, PublicViewSet, validated
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from delegation import examples, serializers
-from delegation.endpoints import ISSUE_DELEGATION, VERIFY_DELEGATION, IssueRequest
+from compliance.core.identifiers import parse_id
+from delegation import examples, proofs, serializers, services
+from delegation.errors import IssuedTokenNotFound
+from delegation.issued import status_lists
+from delegation.issued.listing import listed, page_by_standing
 from delegation.lifecycle import JWKS_MAX_AGE
+from delegation.models import IssuedToken
 from delegation.token_keys import keys
 
+TOKEN_ID = OpenApiParameter("token_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
+ACTIVE = {"true": True, "false": False}
+NOT_FOUND = IssuedTokenNotFound.message
 AGENT_ID = OpenApiParameter("agent_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
 ENVIRONMENT = OpenApiParameter("environment", OpenApiTypes.STR, enum=[item.value for item in Environment])
 DPOP = OpenApiParameter(
@@ -46,7 +68,7 @@ VERDICT_ENVELOPE: Any = inline_serializer("DelegationVerdictEnvelope", {"data": 
 
 class AgentDelegationViewSet(ApiViewSet):
     schema_tag = "Delegation"
-    required_scopes: ClassVar = {"create": ISSUE_DELEGATION.scope}
+    required_scopes: ClassVar = {"create": Scope.DELEGATIONS_ISSUE}
 
     @extend_schema(
         operation_id="issueDelegation",
@@ -73,12 +95,32 @@ class AgentDelegationViewSet(ApiViewSet):
         },
     )
     def create(self, request: ApiRequest, agent_id: str) -> Response:
-        question = ISSUE_DELEGATION.proven(question_of(ISSUE_DELEGATION, request, agent_id))
-        return self.issue(request, question, proven_key=question.proven_key)
+        body, moment = validated(serializers.IssueDelegationSerializer, request), now()
+        if parse_id(agent_id) is None:
+            raise AgentNotFound()
+        path = f"/v1/agents/{agent_id}/delegation"
+        key = proofs.proven_key(proof=request.headers.get("DPoP"), path=path, now=moment)
+        return self.issue(request, agent_id, body, moment, proven_key=key)
 
     @idempotent
-    def issue(self, request: ApiRequest, question: IssueRequest, *, proven_key: str | None) -> Response:
-        return answered(ISSUE_DELEGATION, question)
+    def issue(
+        self,
+        request: ApiRequest,
+        agent_id: str,
+        body: dict[str, Any],
+        moment: datetime,
+        *,
+        proven_key: str | None,
+    ) -> Response:
+        issued = services.issue(
+            tenant_id=request.auth.tenant_id,
+            agent_id=agent_id,
+            grant=serializers.grant_from(body, proven_key=proven_key),
+            parent=services.read_parent(token=body.get("parent_token"), now=moment),
+            actor=Actor.api_key(request.auth.id),
+            now=moment,
+        )
+        return ok(serializers.DelegationSerializer(issued).data)
 
 
 class PublicDelegationViewSet(PublicViewSet):
@@ -101,7 +143,9 @@ class PublicDelegationViewSet(PublicViewSet):
         responses={200: VERDICT_ENVELOPE, **errors(*PUBLIC)},
     )
     def verify(self, request: Request) -> Response:
-        return respond(VERIFY_DELEGATION, request)
+        body = validated(serializers.VerifyDelegationSerializer, request)
+        found = services.verify(token=body["token"], audience=body.get("audience"), now=now())
+        return ok(serializers.shown_verification(found))
 
     @extend_schema(
         operation_id="getJwks",
@@ -120,4 +164,123 @@ class PublicDelegationViewSet(PublicViewSet):
         with environments.use(Environment(chosen or Environment.LIVE)):
             found = keys.jwks(now=now())
         max_age = int(JWKS_MAX_AGE.total_seconds())
-        return Response({"keys": found}, headers={"Cache-Control": f"public, max-age={max_age}"})
+        headers = {"Cache-Control": f"public, max-age={max_age}", "Access-Control-Allow-Origin": "*"}
+        return Response({"keys": found}, headers=headers)
+
+
+class DelegationViewSet(ApiViewSet):
+    """The tokens that the tenant's agents issued, without their text."""
+
+    schema_tag = "Delegation"
+    required_scopes: ClassVar = {
+        "list": Scope.DELEGATIONS_READ,
+        "retrieve": Scope.DELEGATIONS_READ,
+        "revoke": Scope.DELEGATIONS_REVOKE,
+    }
+
+    @extend_schema(
+        operation_id="listDelegations",
+        summary="List issued delegation tokens, newest first",
+        description=(
+            "Tokens of the tenant's agents, until a week after they have expired. `active=true` keeps those "
+            "that stand now: unexpired, unrevoked with all tokens they came of, and every agent behind them "
+            "neither suspended nor retired and with the certificate under which it issued."
+        ),
+        parameters=[
+            OpenApiParameter("agent_id", OpenApiTypes.UUID),
+            OpenApiParameter("active", OpenApiTypes.STR, enum=list(ACTIVE)),
+            BEFORE,
+            LIMIT,
+        ],
+        examples=[examples.LISTED],
+        responses={200: paged(serializers.IssuedTokenSerializer, tells_next=True), **errors(*KEYED)},
+    )
+    def list(self, request: ApiRequest) -> Response:
+        params, moment = request.query_params, now()
+        active = read_choice(params, "active", list(ACTIVE))
+        rows = IssuedToken.objects.for_tenant(request.auth.tenant_id).of_agent(read_id(params, "agent_id"))
+        cursor, limit = read_cursor(params), read_limit(params)
+        if active is None:
+            found = keyset_page(rows, cursor=cursor, limit=limit, field="issued_at")
+        else:
+            found = page_by_standing(rows, is_wanted=ACTIVE[active], cursor=cursor, limit=limit, now=moment)
+        shown = [serializers.IssuedTokenSerializer(one).data for one in listed(found.rows, now=moment)]
+        return page(shown, next_cursor=found.next_cursor, has_next_page=found.has_next)
+
+    @extend_schema(
+        operation_id="getDelegation",
+        summary="Fetch an issued delegation token",
+        parameters=[TOKEN_ID],
+        examples=[examples.STANDING],
+        responses={
+            200: enveloped(serializers.IssuedTokenSerializer),
+            **errors(*KEYED, e404=NOT_FOUND),
+        },
+    )
+    def retrieve(self, request: ApiRequest, token_id: str) -> Response:
+        row = IssuedToken.objects.for_tenant(request.auth.tenant_id).find(token_id)
+        return _shown(row)
+
+    @extend_schema(
+        operation_id="revokeDelegation",
+        summary="Revoke a delegation token and all that came of it",
+        description=(
+            "The token and every token handed on from it, of any tenant, stop counting at once for "
+            "introspection, gateways and handing on, and within seconds in the status list. Verification of "
+            "the signature alone does not show it. Revoking again changes nothing. Audited as "
+            "`delegation.revoked`."
+        ),
+        parameters=[TOKEN_ID],
+        request=serializers.RevokeDelegationSerializer,
+        examples=[examples.REVOCATION, examples.REVOKED],
+        responses={
+            200: enveloped(serializers.IssuedTokenSerializer),
+            **errors(*KEYED, e404=NOT_FOUND),
+        },
+    )
+    def revoke(self, request: ApiRequest, token_id: str) -> Response:
+        row = services.revoke(
+            tenant_id=request.auth.tenant_id,
+            token_id=token_id,
+            reason=validated(serializers.RevokeDelegationSerializer, request)["reason"],
+            actor=Actor.api_key(request.auth.id),
+            now=now(),
+        )
+        return _shown(row)
+
+
+class StatusListViewSet(PublicViewSet):
+    schema_tag = "Delegation"
+
+    @extend_schema(
+        operation_id="getStatusList",
+        summary="The statuses of issued tokens as a signed list",
+        description=(
+            "A Token Status List (draft-ietf-oauth-status-list) for verifiers that work offline: a token's "
+            "claim `status` names its list and its bit. 0: the token stands; 1: it does not, now. The JWT "
+            "has the type `statuslist+jwt` and a key of `/.well-known/jwks.json`."
+        ),
+        auth=[],
+        parameters=[OpenApiParameter("list_id", OpenApiTypes.STR, location=OpenApiParameter.PATH)],
+        responses={
+            (200, status_lists.MEDIA_TYPE): OpenApiResponse(
+                OpenApiTypes.STR, examples=[examples.STATUS_LIST]
+            ),
+            304: OpenApiResponse(None, "Not modified since the `ETag` in `If-None-Match`"),
+            **errors(*PUBLIC, e404="Status list not found"),
+        },
+    )
+    def retrieve(self, request: Request, list_id: str) -> HttpResponse:
+        found = status_lists.read(list_id=list_id, now=now())
+        response = HttpResponse(found.token, content_type=status_lists.MEDIA_TYPE)
+        response["ETag"] = found.etag
+        response["Cache-Control"] = f"public, max-age={status_lists.TTL_SECONDS}"
+        response["Access-Control-Allow-Origin"] = "*"
+        response["X-Content-Type-Options"] = "nosniff"
+        conditional: Any = get_conditional_response(request._request, found.etag, None, response)
+        return response if conditional is None else conditional
+
+
+def _shown(row: IssuedToken) -> Response:
+    (found,) = listed([row], now=now())
+    return ok(serializers.IssuedTokenSerializer(found).data)

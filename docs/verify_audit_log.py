@@ -10,11 +10,14 @@ Python 3.10 and `cryptography`. Exit status: 0 verified, 1 not as sealed, 2 a fi
 
 import argparse
 import base64
+import csv
 import json
 import re
 import sys
+from collections.abc import Iterable, Iterator
 from functools import partial
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 HEAD = ("actor_kind", "actor_type", "created_at", "event_type", "id", "tenant_id")
 PARTS = ("head", "actor_id", "affected_id", "description", "metadata")
+JSON_COLUMNS = ("metadata", "salts", "erased")
+COLUMNS = [
+    *("record", "index", "id", "tenant_id", "event_type", "actor_type", "actor_kind", "created_at"),
+    *("actor_id", "affected_id", "description", *JSON_COLUMNS, "proof"),
+]
+FAULTS = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 b64decode = partial(base64.b64decode, validate=True)
 
 
@@ -106,7 +115,7 @@ def roots_of(old: int, new: int, path: list[bytes], known: bytes | None) -> tupl
 
 # Checkpoints: C2SP signed-note, tlog-checkpoint, tlog-cosignature
 def signed_by(vkey: str, text: str, lines: list[str]) -> bool:
-    """Whether the key (name+id+key) signed; a signature that says so must verify."""
+    """Return whether the key (name+id+key) signed; a signature that says so must verify."""
     name, key_id, encoded = vkey.split("+", 2)
     octets, found = b64decode(encoded), False
     need(sha256(f"{name}\n".encode() + octets).hexdigest()[:8] == key_id, f"not a key: {vkey}")
@@ -140,25 +149,61 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
+parsed = partial(json.loads, object_pairs_hook=unique)
+
+
 def check_proof(file: Path, trusted: argparse.Namespace) -> str:
     head, _, note = file.read_text("utf-8").partition("\n\n")
     version, extra, index, *path = head.split("\n")
     need(version == "c2sp.org/tlog-proof@v1" and extra[:6] + index[:6] == "extra index ", "not a tlog-proof")
-    entry = json.loads(b64decode(extra[6:]), object_pairs_hook=unique)
+    entry = parsed(b64decode(extra[6:]))
     size, root = read_checkpoint(note, trusted)
     found = root_of(int(index[6:]), size, leaf_hash(entry), [*map(b64decode, path)])
     need(found == root, "the entry is not what was sealed")
     return f"entry {entry['id']} is at index {index[6:]}"
 
 
+def hashed(lines: Iterable[bytes], digest: Any) -> Iterator[bytes]:
+    """Yield the lines; `digest` has taken all before the last one."""
+    before = b""
+    for line in lines:
+        need(line.endswith(b"\n"), "cut off")
+        digest.update(before)
+        before = line
+        yield line
+
+
+def records(lines: Iterator[bytes]) -> Iterator[dict[str, Any]]:
+    """Yield header, entries and footer of an export in JSON Lines or CSV, as in JSON Lines."""
+    first = next(lines, b"")
+    if first.startswith(b"{"):
+        yield from map(parsed, chain([first], lines))
+        return
+    csv.field_size_limit(1 << 24)
+    rows = csv.reader((line.decode() for line in chain([first], lines)), strict=True)
+    need(next(rows, []) == COLUMNS, "not an export: neither JSON nor its columns")
+    for row in rows:
+        need(len(row) == len(COLUMNS) and row[0] in ("export", "entry", "end"), f"not a row: {row[:2]}")
+        texts = (cell.removeprefix("'") if cell else None for cell in row)
+        cells = dict(zip(COLUMNS, texts, strict=True))
+        record, index, proof = (cells.pop(name) for name in ("record", "index", "proof"))
+        if record != "entry":
+            yield parsed(proof or "")
+            continue
+        entry = {**cells, **{name: parsed(cells[name] or "null") for name in JSON_COLUMNS}}
+        if entry["erased"] is None:
+            del entry["erased"]
+        yield {"index": int(index or ""), "entry": entry, "path": (proof or "").split()}
+
+
 def check_export(file: Path, trusted: argparse.Namespace) -> str:
-    last, record, count = -1, None, 0
+    last, record, count, digest = -1, None, 0, sha256()
     with file.open("rb") as lines:
-        header, digest = json.loads(line := next(lines, b""), object_pairs_hook=unique), sha256(line)
-        need((header["format"], header["version"]) == ("audit-log-export", 1), "not an export")
+        found = records(hashed(lines, digest))
+        header = next(found, {})
+        need((header.get("format"), header.get("version")) == ("audit-log-export", 1), "not an export")
         size, root = read_checkpoint(header["checkpoint"], trusted)
-        for line in lines:
-            record = json.loads(line, object_pairs_hook=unique)
+        for record in found:
             if "sha256" in record:
                 break
             index, entry, path = record["index"], record["entry"], [*map(b64decode, record["path"])]
@@ -166,7 +211,6 @@ def check_export(file: Path, trusted: argparse.Namespace) -> str:
             need(is_next, f"index {index}: out of order, or another tenant's")
             need(root_of(index, size, leaf_hash(entry), path) == root, f"index {index} is not as sealed")
             last, count = index, count + 1
-            digest.update(line)
         is_whole = record == {"entries": count, "sha256": digest.hexdigest()} and not lines.read(1)
     need(is_whole, "cut off or changed: the footer does not fit")
     return f"{count} entries of tenant {header['tenant_id']}, filters {header['filters']}"
@@ -189,11 +233,14 @@ def main() -> int:
     given = parser.parse_args()
     check = {"proof": check_proof, "export": check_export}.get(given.what, check_consistency)
     try:
-        return sys.stdout.write(f"VERIFIED: {check(given.files[0], given)} ({given.seen})\n") and 0
+        sys.stdout.write(f"VERIFIED: {check(given.files[0], given)} ({given.seen})\n")
     except OSError as error:
-        return sys.stderr.write(f"CANNOT TELL: {error}\n") and 2
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, InvalidSignature) as error:
-        return sys.stderr.write(f"NOT AS SEALED: {type(error).__name__}: {error}\n") and 1
+        sys.stderr.write(f"CANNOT TELL: {error}\n")
+        return 2
+    except (*FAULTS, InvalidSignature, csv.Error) as error:
+        sys.stderr.write(f"NOT AS SEALED: {type(error).__name__}: {error}\n")
+        return 1
+    return 0
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from django import forms
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
@@ -29,6 +29,7 @@ from compliance.console.display import (
     score_chip,
     short_code,
     status_chip,
+    table,
     visible,
 )
 from compliance.console.filters import (
@@ -40,11 +41,12 @@ from compliance.console.filters import (
 )
 from compliance.console.navigation import NavigationLine
 from compliance.core.identifiers import parse_id
+from events import listing
 from events.inbox import reviewing
-from events.listing import console
 from events.models import BehaviorEvent, EventReview, MarkedPlace, ReviewVerdict, Simulation
 from events.querysets import BehaviorEventQuerySet
-from events.risk.words import in_words, worth
+from events.risk.scoring.model import in_words
+from events.risk.scoring.rules import worth
 from events.simulation_admin import SimulationAdmin
 from events.trail.page import TRAIL
 
@@ -122,8 +124,8 @@ class ReviewFilter(DropdownFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         value = self.value()
         if value == WAITING:
-            return console.waiting(queryset)  # type: ignore[arg-type]
-        return console.judged(queryset, value) if value in ReviewVerdict.values else queryset  # type: ignore[arg-type]
+            return listing.waiting(queryset)  # type: ignore[arg-type]
+        return listing.judged(queryset, value) if value in ReviewVerdict.values else queryset  # type: ignore[arg-type]
 
 
 class EventRowAdmin(TenantScopedAdmin):
@@ -135,20 +137,21 @@ class EventRowAdmin(TenantScopedAdmin):
     sortable_by = ()
     paginator = InfinitePaginator
     show_full_result_count = False
+    moment: str  # what one tenant's rows are ordered by; those of several are by id
 
-    @display(description="agent", ordering="agent__name")
-    def agent_name(self, row: Any) -> str:
-        return visible(row.agent.name)
+    agent_name = column("agent", lambda row: visible(row.agent.name))
+    event_code = column("event", lambda row: short_code(str(row.event_id)))
 
-    @display(description="event")
-    def event_code(self, row: Any) -> str:
-        return short_code(str(row.event_id))
+    def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
+        """Order as an index serves: one tenant's rows by their moment, several tenants' by id (UUIDv7)."""
+        return ("-id",) if _is_of_several(request) else (f"-{self.moment}", "-id")
 
 
 @admin.register(BehaviorEvent)
 class BehaviorEventAdmin(EventRowAdmin):
     """Newest first; read-only but for officers' verdicts, as an event is evidence."""
 
+    moment = "occurred_at"
     navigation = NavigationLine("Agents", 3, "Events", "timeline")
     confirmed_actions = (CONFIRM, DISMISS)
     related_links = (
@@ -187,14 +190,10 @@ class BehaviorEventAdmin(EventRowAdmin):
         # Named here, too: where tables are distributed, the join of one tenant's reviews is else not seen.
         return rows.with_verdict(EventReview.objects.of_tenants(tenants))
 
-    def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
-        """Order as an index serves: one tenant's events by time, all tenants' by id (UUIDv7, so by time)."""
-        return ("-id",) if _is_of_all(request) else ("-occurred_at", "-id")
-
     def get_list_filter(self, request: HttpRequest) -> Any:
         """Filter by the time that the list is ordered by."""
-        own = ("received_at", console.ReceivedFilter), ("occurred_at", RangeDateTimeFilter)
-        return (*super().get_list_filter(request), own[0] if _is_of_all(request) else own[1])
+        own = ("received_at", listing.ReceivedFilter), ("occurred_at", RangeDateTimeFilter)
+        return (*super().get_list_filter(request), own[0] if _is_of_several(request) else own[1])
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -203,45 +202,18 @@ class BehaviorEventAdmin(EventRowAdmin):
         if not text or "\x00" in text:
             return super().get_search_results(request, queryset, search_term)
         tenants = access_of(request).tenants_for(self.view_roles)
-        return console.found(queryset, text, tenants=tenants), False  # type: ignore[arg-type]
+        return listing.found(queryset, text, tenants=tenants), False  # type: ignore[arg-type]
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> Any:
-        is_of_agent = any(name.startswith("agent") for name in request.GET)
-        tenants = () if is_of_agent else access_of(request).tenants_for(self.view_roles) or ()
-
-        class EventChangeList(super().get_changelist(request, **kwargs)):  # type: ignore[misc]
-            def get_queryset(self, request: HttpRequest, *args: Any, **kwargs: Any) -> QuerySet[Any]:
-                rows = super().get_queryset(request, *args, **kwargs)
-                most = (self.page_num + 1) * self.list_per_page
-                found: QuerySet[Any] = console.of_each_tenant(rows, tenants, most=most)
-                return found
-
-        return EventChangeList
-
-    @display(description="action", ordering="action_type")
-    def action(self, event: BehaviorEvent) -> str:
-        return chip(event.action_type, verbatim=True)
-
-    @display(description="risk", ordering="risk_score")
-    def risk(self, event: BehaviorEvent) -> str:
-        return score_chip(event.risk_score, event.risk_band)
+    action = column("action", lambda event: chip(event.action_type, verbatim=True))
+    risk = column("risk", lambda event: score_chip(event.risk_score, event.risk_band))
+    verdict = column("review", lambda event: status_chip(event.said))
+    details_json = column("details", lambda event: pretty_json(event.details))
+    identifier = column("ID", lambda event: code(event.pk))
 
     @display(description="reasons")
     def why(self, event: BehaviorEvent) -> str:
-        cells = [_cells(reason) for reason in event.reasons or () if isinstance(reason, dict)]
-        if not cells:
-            return EMPTY
-        row = "<tr><td>{}<br>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>"
-        head = format_html_join("", '<th scope="col">{}</th>', [(name,) for name in REASON_COLUMNS])
-        return format_html(
-            '<table class="console-reasons"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>',
-            head,
-            format_html_join("", row, cells),
-        )
-
-    @display(description="review")
-    def verdict(self, event: BehaviorEvent) -> str:
-        return status_chip(event.said) if event.said else EMPTY  # type: ignore[attr-defined]
+        reasons = [_cells(reason) for reason in event.reasons or () if isinstance(reason, dict)]
+        return table(REASON_COLUMNS, reasons) if reasons else EMPTY
 
     @display(description="verdict")
     def review_facts(self, event: BehaviorEvent) -> str:
@@ -250,42 +222,30 @@ class BehaviorEventAdmin(EventRowAdmin):
             return "not reviewed"
         return facts([
             ("verdict", found.verdict),
-            ("by", _named(found.actor_id)),
+            ("by", names_of([found.actor_id]).get(found.actor_id, "") + f" {found.actor_id}"),
             ("at", f"{found.reviewed_at:%Y-%m-%d %H:%M:%S} UTC"),
             ("note", found.note or EMPTY),
             ("case number", found.case_number or EMPTY),
             ("marked", ", ".join(found.marked) or EMPTY),
         ])  # fmt: skip
 
-    @display(description="details")
-    def details_json(self, event: BehaviorEvent) -> str:
-        return pretty_json(event.details)
 
-    @display(description="ID")
-    def identifier(self, event: BehaviorEvent) -> str:
-        return code(event.pk)
+def _is_of_several(request: HttpRequest) -> bool:
+    """Whether the list is of several tenants' rows: it is not filtered by one, and the user sees more."""
+    return access_of(request).shows_many_tenants and parse_id(request.GET.get("tenant", "")) is None
 
 
-def _is_of_all(request: HttpRequest) -> bool:
-    """Whether the list is of every tenant's events: an operator's, unless it is filtered by one tenant."""
-    return access_of(request).is_operator and parse_id(request.GET.get("tenant", "")) is None
-
-
-def _named(actor_id: str) -> str:
-    name = names_of([actor_id]).get(actor_id)
-    return f"{name}, {actor_id}" if name else actor_id
-
-
-def _cells(reason: dict[str, Any]) -> tuple[str, ...]:
-    name, observed, expected = (reason.get(key, "") for key in ("name", "observed", "expected"))
-    sentence = visible(in_words(str(name)))
-    return sentence, code(str(name)), visible(observed), visible(expected), worth(name, reason.get("weight"))
+def _cells(reason: dict[str, Any]) -> tuple[object, ...]:
+    name, observed, expected = (str(reason.get(key, "")) for key in ("name", "observed", "expected"))
+    told = format_html("{}<br>{}", visible(in_words(name)), code(name))
+    return told, visible(observed), visible(expected), worth(name, reason.get("weight"))
 
 
 @admin.register(EventReview)
 class EventReviewAdmin(NamesActors, EventRowAdmin):
     """Every verdict there was, newest first."""
 
+    moment = "reviewed_at"
     related_links = (OF_EVENT, OF_AGENT)
     list_display = ("reviewed_at", "outcome", "agent_name", "event_code", "officer", "tenant")
     list_select_related = ("agent", "tenant")
@@ -303,39 +263,31 @@ class EventReviewAdmin(NamesActors, EventRowAdmin):
         "by", lambda review: actor_shown(review.actor_id, review.actor_name), ordering="actor_id"
     )
 
-    def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
-        return ("-id",) if _is_of_all(request) else ("-reviewed_at", "-id")
-
-    @display(description="verdict", ordering="verdict")
-    def outcome(self, review: EventReview) -> str:
-        return status_chip(review.verdict)
-
-    @display(description="note")
-    def note_text(self, review: EventReview) -> str:
-        return visible(review.note) if review.note else EMPTY
+    outcome = column("verdict", lambda review: status_chip(review.verdict))
+    note_text = column("note", lambda review: visible(review.note or EMPTY))
 
 
 @admin.register(MarkedPlace)
 class MarkedPlaceAdmin(EventRowAdmin):
-    """Where confirmed attacks went, and which of these places later events named that were dismissed."""
+    """Places of confirmed attacks, and those that dismissed events named later."""
 
+    moment = "marked_at"
     related_links = (OF_EVENT,)
     list_display = ("marked_at", "place", "verdict", "event_code", "tenant")
     list_select_related = ("tenant",)
     list_filter = (tenant_filter(), ("marked_at", RangeDateTimeFilter))
     search_fields = ("name",)
     search_ids = ("pk", "event_id")
-    ordering = ("-marked_at", "-id")
     fieldsets = ((None, {"fields": ("place", "verdict", "event_code", "tenant", "marked_at")}),)
     readonly_fields = ("place", "verdict", "event_code")
 
-    @display(description="place", ordering="name")
-    def place(self, marked: MarkedPlace) -> str:
-        return code(marked.name)
-
-    @display(description="verdict", ordering="is_confirmed")
-    def verdict(self, marked: MarkedPlace) -> str:
-        return status_chip(ReviewVerdict.CONFIRMED if marked.is_confirmed else ReviewVerdict.DISMISSED)
+    place = column("place", lambda marked: code(marked.name))
+    verdict = column(
+        "verdict",
+        lambda marked: status_chip(
+            ReviewVerdict.CONFIRMED if marked.is_confirmed else ReviewVerdict.DISMISSED
+        ),
+    )
 
 
 admin.site.register(Simulation, SimulationAdmin)

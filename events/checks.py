@@ -8,15 +8,14 @@ from django.core.checks import CheckMessage
 from django.core.exceptions import ImproperlyConfigured
 from django.db import Error
 
+from auditlog.vocabulary import AI_ACT_DAYS, MICA_DAYS, RETENTIONS
 from compliance.core import environments
 from compliance.core.environments import Environment
-from compliance.core.retention_terms import AI_ACT_DAYS, MICA_DAYS
 from compliance.stores import sql
-from events.listing.spans import Span
+from events.archiving.spans import Span
 from events.risk import scoring
 from events.risk.compiling import runs_compiled
 
-RETENTIONS = ("EVENT_RETENTION_DAYS", "AUDIT_RETENTION_DAYS")
 _FINANCIAL = "SELECT FROM agents_agent WHERE financial_scope IS NOT NULL LIMIT 1"
 
 

@@ -1,4 +1,4 @@
-"""What events refuse."""
+"""Errors of events."""
 
 from compliance.core.errors import Conflict, Invalid, InvalidState, NotFound, Unavailable
 
@@ -29,3 +29,7 @@ class RangeTaken(Conflict):
 
 class ArchivesUnavailable(Unavailable):
     message = "EVENT_ARCHIVE_DIR is not set: no events are dropped"
+
+
+class ReviewedMeanwhile(Conflict):
+    message = "Somebody else reviewed this event meanwhile"

@@ -10,8 +10,8 @@ from auditlog.vocabulary import ActorType
 from compliance.core.identifiers import new_id
 from compliance.stores.append_only import AppendOnlyRow
 from compliance.stores.tenant_keys import TenantForeignKey
-from compliance.tenancy.models import Tenant
 from events.querysets import BehaviorEventQuerySet, EventReviewQuerySet, SimulationQuerySet
+from tenancy.models import Tenant
 
 
 class ActionType(models.TextChoices):
@@ -46,7 +46,7 @@ NOT_LOW = ~Q(risk_band="low")
 class BehaviorEvent(models.Model):
     """One reported action. `occurred_at` is the agent's word, `received_at` the service's clock.
 
-    `reasons`: a list of {name, observed, expected, weight}, the strongest first. The table is partitioned by
+    `reasons`: a list of {name, observed, expected, weight}, what decided first. The table is partitioned by
     id, which is the order of receipt (`events.partitions`); the database holds no foreign keys from it.
     """
 
@@ -232,13 +232,13 @@ class ScorerSnapshot(models.Model):
 
 
 class TenantBaseline(TenantVersion):
-    """What a tenant's agents have in common, as `events.risk.scoring.habits.baseline` packs it."""
+    """The habits common to a tenant's agents, as `events.risk.scoring.state` packs it."""
 
     baseline = models.BinaryField()
 
 
 class ScorerProgress(models.Model):
-    """How far a task over events has come: those with an id below `upto` are done."""
+    """The progress of a task over events: those with an id below `upto` are done."""
 
     name = models.CharField(max_length=32, primary_key=True)
     upto = models.UUIDField()
@@ -251,7 +251,7 @@ class ScorerProgress(models.Model):
 
 
 class RiskDay(models.Model):
-    """The sums of an agent's events of one UTC day of receipt, by `events.risk.risk_days`.
+    """The sums of an agent's events of one UTC day of receipt, by `events.risk.rolling`.
 
     `peak_score` at `peak_at` is the event that weighs most at any later time, as all fade at one rate.
     """
@@ -299,7 +299,7 @@ class Simulation(models.Model):
 
     `policies`: the order of the replay as JSON. `checkpoint`: where the next step goes on, empty once it is
     over. A step is claimed until `leased_until`; `claims` counts all claims, `attempts` those since the last
-    step that was done. `findings`: the result as JSON (`events.risk.evaluation.findings`).
+    step that was done. `findings`: the result as JSON (`events.risk.evaluation.simulations`).
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

@@ -4,42 +4,38 @@ Ingest goes on meanwhile: a partition is built apart and then attached. Dropping
 an instant, so it gives up quickly and tries again. The default partition takes what no other one covers,
 until its rows move to where they belong.
 
-The service owns no table: functions of migration 0010 make and drop partitions for it, and refuse to drop
+The service owns no table: functions of the migration make and drop partitions for it, and refuse to drop
 what was received in the last 30 days or is not archived.
 """
 
 import logging
-import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from uuid import UUID
 
 from django.conf import settings
 
-from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.errors import ServiceError
 from compliance.core.identifiers import first_id_at, moment_of
 from compliance.stores import sql
 from events.archiving import archives
-from events.archiving.archives import Archive
+from events.archiving.archive_file import Archive
+from events.archiving.changes import begin, listed, overlapping, patiently
+from events.archiving.spans import TABLE, Partition, Span, gap, missing
 from events.inbox.models import OpenEvent
-from events.listing.spans import TABLE, Partition, Span, gap, missing
-from events.partition_changes import begin, patiently
 
 log = logging.getLogger(__name__)
 
 DEFAULT = f"{TABLE}_default"
 SOON = timedelta(minutes=2)  # ids this near the present may still be written
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)  # no partition begins before
-_BOUNDS = re.compile(r"FROM \('([0-9a-f-]{36})'\) TO \('([0-9a-f-]{36})'\)")
 
 
 @dataclass
 class Maintenance:
-    """What was done, or is to be done in a dry run.
+    """The acts of a maintenance, or of a dry run.
 
     `postponed`: what could not be locked in time. `unarchived`: why partitions could not be archived, and so
     were not dropped. `restored`: what is past its retention and stays for a while.
@@ -68,20 +64,22 @@ def maintain(
     existing = listed()
     ahead = missing(existing, now=now, span=Span(settings.EVENT_PARTITION))
     wanted = [*ahead, *_for_default([*existing, *ahead], now)]
+    past = outlived([*existing, *wanted], now)
     kept = set() if drop_restored else archives.lately_restored(now)
-    if dry_run:
-        past = outlived([*existing, *wanted], now)
-        drops, restored = (
-            [one for one in past if (one.name in kept) is is_kept] for is_kept in (False, True)
-        )
-        return Maintenance(wanted, drops, restored, default_rows=default_rows())
-    done = Maintenance()
-    _make_all(wanted, done, now)
-    for partition in outlived(listed(), now):
-        if partition.name in kept:
-            done.restored.append(partition)
-        else:
-            _archive_and_drop(partition, done, actor, now)
+    restored = [partition for partition in past if partition.name in kept]
+    planned = Maintenance(wanted, [partition for partition in past if partition not in restored], restored)
+    done = planned if dry_run else Maintenance(restored=restored)
+    if not dry_run:
+        for partition in wanted:
+            moved = patiently(partial(_make, partition, now))
+            if moved is None:
+                done.postponed.append(partition.name)
+            elif moved >= 0:
+                done.made.append(partition)
+                done.moved_rows += moved
+        for partition in planned.dropped:
+            if partition.name not in done.postponed:
+                _archive_and_drop(partition, done, actor, now)
     done.default_rows = default_rows()
     return done
 
@@ -90,16 +88,6 @@ def outlived(known: list[Partition], now: datetime) -> list[Partition]:
     """Return the partitions whose events are all past their retention."""
     horizon = now - timedelta(days=settings.EVENT_RETENTION_DAYS)
     return [partition for partition in known if partition.end <= horizon]
-
-
-def _make_all(wanted: list[Partition], done: Maintenance, now: datetime) -> None:
-    for partition in wanted:
-        moved = patiently(partial(_make, partition, now))
-        if moved is None:
-            done.postponed.append(partition.name)
-        elif moved >= 0:
-            done.made.append(partition)
-            done.moved_rows += moved
 
 
 def _archive_and_drop(partition: Partition, done: Maintenance, actor: Actor, now: datetime) -> None:
@@ -113,22 +101,6 @@ def _archive_and_drop(partition: Partition, done: Maintenance, actor: Actor, now
         done.postponed.append(partition.name)
     elif is_dropped:
         done.dropped.append(partition)
-
-
-def listed() -> list[Partition]:
-    """Return the present partitions, oldest first, without the default."""
-    rows = sql.query(
-        "SELECT c.relname, pg_get_expr(c.relpartbound, c.oid) FROM pg_inherits i"
-        " JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = %s::regclass",
-        [TABLE],
-    )
-    found = [
-        Partition(name, moment_of(UUID(match[1])), moment_of(UUID(match[2])))
-        for name, bounds in rows
-        # The bounds are NULL while the partition is being dropped.
-        if bounds and (match := _BOUNDS.search(bounds))
-    ]
-    return sorted(found, key=lambda partition: partition.start)
 
 
 def default_rows() -> int:
@@ -165,7 +137,7 @@ def _make(partition: Partition, now: datetime) -> int:
     waiting = sql.query(f"SELECT 1 FROM {DEFAULT} WHERE id >= %s AND id < %s LIMIT 1", [low, high])
     with environments.atomic():
         begin()
-        if any(one.start < partition.end and partition.start < one.end for one in listed()):
+        if overlapping(partition):
             return -1
         if partition.start < now + SOON and partition.end > now - SOON and waiting:
             cut = (now + SOON).replace(second=0, microsecond=0) + timedelta(minutes=1)
@@ -187,15 +159,8 @@ def _drop(partition: Partition, archive: Archive, actor: Actor, now: datetime) -
         if dropped[0][0] is None:
             return False
         done = "dropped: past their retention"
-        auditlog.record_as_owner(
-            archives.entry(
-                action=AuditAction.EVENTS_DROPPED,
-                partition=partition,
-                archive=archive,
-                done=done,
-                actor=actor,
-                now=now,
-            )
+        archives.record(
+            AuditAction.EVENTS_DROPPED, done, partition=partition, archive=archive, actor=actor, now=now
         )
     log.info("partition %s dropped", partition.name)
     return True

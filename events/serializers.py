@@ -7,52 +7,42 @@ from rest_framework import serializers
 
 from compliance.api.rest.fields import StrictCharField
 from compliance.core.errors import ServiceError
-from events.ingest.event_input import MAX_BATCH, SPELLINGS
+from events.endpoints import SHOWN, shown
+from events.ingest.event_input import MAX_BATCH
 from events.ingest.storage import ScoredEvent
 from events.models import ActionType, BehaviorEvent, EventReview, ReviewVerdict
 
 _UUID = {"type": "string", "format": "uuid"}
-_REQUIRED = {"agent_id": _UUID, "action_type": {"type": "string", "enum": list(ActionType.values)}}
-_FIELDS: dict[str, dict[str, Any]] = {
-    "agent_id": {**_UUID, "nullable": True},
-    "action_type": {"type": "string", "enum": [*ActionType.values, None], "nullable": True},
-    "details": {"type": "object", "additionalProperties": True, "nullable": True},
-    "occurred_at": {
-        "type": "string",
-        "format": "date-time",
-        "nullable": True,
-        "description": "When it happened; when received, if left out. From 2000 to 5 minutes ahead.",
-    },
-    "session_id": {"type": "string", "maxLength": 255, "nullable": True},
-    "chain_id": {**_UUID, "nullable": True},
-}
-
 RECORD_EVENT_SCHEMA: dict[str, Any] = {
     "type": "object",
-    "description": "Either spelling of a field, or both with the same value. Null counts as left out.",
-    "properties": {**_FIELDS, **{old: _FIELDS[new] for old, new in SPELLINGS.items()}},
-    "allOf": [
-        {
-            "anyOf": [
-                {"required": [spelling], "properties": {spelling: _REQUIRED[name]}}
-                for spelling in (*(old for old, new in SPELLINGS.items() if new == name), name)
-            ]
-        }
-        for name in _REQUIRED
-    ],
+    "description": (
+        "Null counts as left out. Each name may also be sent in snake_case (`agent_id`), and `details` as "
+        "`payload`; a field sent in two spellings must have the same value in both."
+    ),
+    "properties": {
+        "agentId": _UUID,
+        "actionType": {"type": "string", "enum": list(ActionType.values)},
+        "details": {
+            "type": "object",
+            "additionalProperties": True,
+            "nullable": True,
+            "description": "At most 64 KiB as JSON.",
+        },
+        "occurredAt": {
+            "type": "string",
+            "format": "date-time",
+            "nullable": True,
+            "description": "When it happened; when received, if left out. From 2000 to 5 minutes ahead.",
+        },
+        "sessionId": {"type": "string", "maxLength": 255, "nullable": True},
+        "chainId": {**_UUID, "nullable": True},
+    },
+    "required": ["agentId", "actionType"],
 }
-
-
 _EVENTS = {"type": "array", "items": RECORD_EVENT_SCHEMA, "minItems": 1, "maxItems": MAX_BATCH}
 RECORD_BATCH_SCHEMA = {"type": "object", "properties": {"events": _EVENTS}, "required": ["events"]}
 
-SHOWN = ("id", "agent_id", "action_type", "risk_score", "risk_band", "occurred_at", "details")
 EXPLAINED = (*SHOWN, "session_id", "chain_id", "received_at", "reasons", "model_version", "review")
-
-
-def shown(event: ScoredEvent | BehaviorEvent) -> dict[str, Any]:
-    """Show a stored event as `BehaviorEventSerializer` describes it."""
-    return {name: getattr(event, name) for name in SHOWN}
 
 
 def shown_explained(event: BehaviorEvent) -> dict[str, Any]:
@@ -61,7 +51,7 @@ def shown_explained(event: BehaviorEvent) -> dict[str, Any]:
     return {name: getattr(event, name) for name in EXPLAINED} | {"review": review}
 
 
-def shown_result(outcome: ScoredEvent | ServiceError) -> dict[str, Any]:
+def shown_result(outcome: ScoredEvent | BehaviorEvent | ServiceError) -> dict[str, Any]:
     """Show the outcome of one event of a batch as `BatchResultSerializer` describes it."""
     if isinstance(outcome, ServiceError):
         return {"status": outcome.status, "error": outcome.message}
@@ -130,7 +120,7 @@ class EventReviewSerializer(serializers.ModelSerializer[Any]):
 
 
 class ExplainedEventSerializer(BehaviorEventSerializer):
-    """An event with why it scored as it did, the strongest reasons first, and what an officer made of it."""
+    """An event with why it scored as it did, what decided first, and what an officer made of it."""
 
     reasons = ScoreReasonSerializer(many=True)
     review = EventReviewSerializer(allow_null=True, help_text="The verdict that counts; null before any")

@@ -2,16 +2,17 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from threading import Lock
+from time import monotonic
 from uuid import UUID
 
-from compliance.core.errors import ServiceError, Unavailable
+from compliance.core import environments
+from compliance.core.errors import ServiceError
 from events.ingest.event_input import EventInput
 from events.ingest.ingestion import Submission, ingest_all
 from events.ingest.storage import ScoredEvent
 
-LONGEST_WAIT_SECONDS = 5.0
-_batch_lock = Lock()
+PORTION_SECONDS = 0.1
+"""How long a batch in a transaction goes on, and so keeps the locks of the agents it has stopped at."""
 
 
 def ingest(*, tenant_id: UUID, event: EventInput, now: datetime) -> ScoredEvent:
@@ -21,27 +22,21 @@ def ingest(*, tenant_id: UUID, event: EventInput, now: datetime) -> ScoredEvent:
     `AgentNotFound`, and `AgentNotActive` for an agent that is not active or has no active certificate.
     """
     (outcome,) = ingest_all([Submission(tenant_id, event, now)])
-    if isinstance(outcome, ServiceError):
-        raise outcome
+    if not isinstance(outcome, ScoredEvent):
+        raise outcome or ServiceError()
     return outcome
 
 
 def ingest_batch(
     *, tenant_id: UUID, inputs: Sequence[EventInput | ServiceError], now: datetime
-) -> list[ScoredEvent | ServiceError]:
+) -> list[ScoredEvent | ServiceError | None]:
     """Score and store events in their order; return each one's row or error. Errors in `inputs` stay.
 
-    What was refused before it got here is in the list as its error, and stays in its place.
-    Batches take turns in a process, so that they don't overtake each other's learning. Raises `Unavailable`
-    when the turn doesn't come.
+    Inside a transaction it ends after PORTION_SECONDS; the events that are left, None, belong into the next.
     """
     submissions = [
         Submission(tenant_id, event, now) for event in inputs if not isinstance(event, ServiceError)
     ]
-    if not _batch_lock.acquire(timeout=LONGEST_WAIT_SECONDS):
-        raise Unavailable("More batches arrive than can be stored; retry with exponential backoff")
-    try:
-        stored = iter(ingest_all(submissions))
-    finally:
-        _batch_lock.release()
+    until = monotonic() + PORTION_SECONDS if environments.in_transaction() else None
+    stored = iter(ingest_all(submissions, until=until))
     return [event if isinstance(event, ServiceError) else next(stored) for event in inputs]

@@ -23,16 +23,17 @@ from auditlog.actors.names import NamesActors, actor_shown
 from auditlog.actors.requests import actor_of
 from compliance.console.access import OFFICERS
 from compliance.console.admin import TenantScopedAdmin
-from compliance.console.display import EMPTY, STATUS_COLOURS, chip, column, facts, status_chip, visible
+from compliance.console.display import EMPTY, STATUS_COLOURS, chip, column, facts, status_chip, table, visible
 from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
 from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
 from compliance.core.errors import ServiceError
 from events.models import Simulation
 from events.risk.evaluation import simulations
-from events.risk.evaluation.findings import FATES, UNREVIEWED, VERDICTS
-from events.risk.evaluation.policy import WEIGHTS, live_policy
-from events.risk.words import in_words
+from events.risk.evaluation.policy import live_policy
+from events.risk.evaluation.simulations import FATES, UNREVIEWED, VERDICTS
+from events.risk.scoring.model import in_words
+from events.risk.scoring.reasons import WEIGHTS
 
 TITLE = "Simulate a policy"
 DAY = timedelta(days=1)
@@ -68,7 +69,8 @@ class NewSimulationForm(forms.ModelForm):
         initial="{}",
         max_length=2_000,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
-        help_text='Weights that differ, as {"BURST": 0.8}. Scores all events anew. ' + ", ".join(WEIGHTS),
+        help_text='Weights that differ, as {"BURST": 0.8}. Scores all events anew. '
+        + ", ".join(sorted(WEIGHTS)),
     )
     rescore = forms.BooleanField(
         required=False,
@@ -129,6 +131,7 @@ class NewSimulationForm(forms.ModelForm):
 class SimulationAdmin(NamesActors, TenantScopedAdmin):
     """Simulations; a task works on them step by step."""
 
+    adding = "Simulate a policy"
     navigation = NavigationLine("Agents", 6, "Simulate a policy", "flight_takeoff")
     form = NewSimulationForm
     actor_field = "requested_by"
@@ -177,7 +180,7 @@ class SimulationAdmin(NamesActors, TenantScopedAdmin):
             return super().add_view(request, form_url, {"title": TITLE, **(extra_context or {})})
         except simulations.AlreadySimulating as error:  # since the form was checked
             messages.error(request, error.message)
-            return HttpResponseRedirect(reverse(f"admin:{self._url_name('changelist')}"))
+            return HttpResponseRedirect(reverse("admin:events_simulation_changelist"))
 
     def save_model(self, request: HttpRequest, obj: Simulation, form: Any, change: bool) -> None:
         made = simulations.request_simulation(
@@ -226,13 +229,13 @@ def _counts(found: dict[str, Any] | None) -> SafeString | str:
     if found is None:
         return EMPTY
     rows = [(WORDS[fate], *(found["counts"][fate][verdict] for verdict in VERDICTS)) for fate in FATES]
-    return _table(("", *VERDICTS), rows)
+    return table(("", *VERDICTS), rows)
 
 
 def _agents(found: dict[str, Any] | None) -> SafeString | str:
     if found is None or not found["agents"]:
         return EMPTY
-    return _table(COLUMNS, [_row(one) for one in found["agents"][:MOST_SHOWN]])
+    return table(COLUMNS, [_row(one) for one in found["agents"][:MOST_SHOWN]])
 
 
 def _row(one: dict[str, Any]) -> tuple[Any, ...]:
@@ -254,17 +257,11 @@ def _row(one: dict[str, Any]) -> tuple[Any, ...]:
 
 def _by(seconds: float | None) -> str:
     """Return the distance of the two stops in words, as in `, by 0:04:00`."""
-    return f", by {timedelta(seconds=round(abs(seconds)))}" if seconds else ""
+    if not seconds:
+        return ""
+    whole = timedelta(seconds=round(abs(seconds)))
+    return f", by {whole or 'less than a second'}"
 
 
 def _moment(text: str | None) -> str:
     return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M:%S}" if text else "never"
-
-
-def _table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> SafeString:
-    cells = ((format_html_join("", "<td>{}</td>", ((cell,) for cell in row)),) for row in rows)
-    return format_html(
-        '<table class="console-reasons"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>',
-        format_html_join("", '<th scope="col">{}</th>', ((name,) for name in head)),
-        format_html_join("", "<tr>{}</tr>", cells),
-    )

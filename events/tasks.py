@@ -8,9 +8,9 @@ from compliance.core.clock import now
 from compliance.core.tasks import task
 from events import partitions
 from events.figures import days
-from events.inbox import collecting, reviewing
-from events.ingest import threshold
-from events.risk import baselines, risk_days, rolling, snapshots
+from events.inbox import reviewing
+from events.ingest import reactions
+from events.risk import baselines, rolling, snapshots
 from events.risk.evaluation import simulations
 
 log = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ MAINTAIN = "events.maintain_partitions"
 @task("events.sweep_high_risk")
 def sweep_high_risk(**kwargs: Any) -> None:
     """Stop agents over the threshold that `ingest()` did not."""
-    stopped = threshold.sweep(now=now())
+    stopped = reactions.sweep(now=now())
     if stopped:
         log.warning("the sweep stopped %d agents over the high-risk threshold", stopped)
 
@@ -62,14 +62,8 @@ def forget_snapshots(**kwargs: Any) -> None:
 def sum_up_risk(**kwargs: Any) -> None:
     """Add new events to the daily sums, and delete the days past their retention."""
     moment = now()
-    log.debug("summed up %d events", risk_days.sum_up(now=moment))
-    risk_days.forget(now=moment)
-
-
-@task("events.collect_open")
-def collect_open(**kwargs: Any) -> None:
-    """Put into the review inbox what ingest did not."""
-    log.debug("opened %d events", collecting.collect(now=now()))
+    log.debug("summed up %d events", rolling.sum_up(now=moment))
+    rolling.forget(now=moment)
 
 
 @task("events.sum_up_days")

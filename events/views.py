@@ -1,28 +1,33 @@
 """`/v1/events`."""
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar
+from uuid import UUID
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.response import Response
 from rest_framework.throttling import BaseThrottle
 
+from agents.models import Agent
 from auditlog.vocabulary import Actor
-from compliance.api.idempotency import idempotent
-from compliance.api.rate_limits import hit
+from compliance.api.gate import Scope
+from compliance.api.idempotency import idempotent, in_portions
+from compliance.api.pagination import keyset_page, ok, page, read_choice, read_cursor, read_id, read_limit
+from compliance.api.rate_limits import cost_of, hit
 from compliance.api.rest.endpoints import respond
 from compliance.api.rest.parsers import NDJSONParser, StrictJSONParser
-from compliance.api.rest.permissions import Scope
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.responses import ok
 from compliance.api.rest.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
-from compliance.api.rest.throttling import EventsThrottle
+from compliance.api.rest.throttling import EventsThrottle, body_octets
 from compliance.api.rest.views import ApiViewSet, validated
 from compliance.core.clock import now
+from compliance.core.errors import ServiceError
 from events import services
-from events.endpoints import LIST_EVENTS, RECORD_EVENT
+from events.endpoints import RECORD_EVENT, SHOWN, shown
 from events.inbox import reviewing
-from events.ingest.event_input import MAX_BATCH, read_batch, read_or_refuse
+from events.ingest.event_input import MAX_BATCH, EventInput, read_batch, read_or_refuse
+from events.ingest.storage import ScoredEvent
 from events.models import ActionType, BehaviorEvent, EventReview, ReviewVerdict, RiskBand
 from events.serializers import (
     RECORD_BATCH_SCHEMA,
@@ -69,7 +74,7 @@ class EventViewSet(ApiViewSet):
     schema_tag = "Events"
     required_scopes: ClassVar = {
         "create": RECORD_EVENT.scope,
-        "list": LIST_EVENTS.scope,
+        "list": Scope.EVENTS_READ,
         "retrieve": Scope.EVENTS_READ,
         "review": Scope.EVENTS_REVIEW,
     }
@@ -102,7 +107,21 @@ class EventViewSet(ApiViewSet):
         responses={200: paged(BehaviorEventSerializer, tells_next=True), **errors(*KEYED)},
     )
     def list(self, request: ApiRequest) -> Response:
-        return respond(LIST_EVENTS, request)
+        params, tenant_id = request.query_params, request.auth.tenant_id
+        filters = {
+            "agent_id": read_id(params, "agent_id"),
+            "risk_band": read_choice(params, "band", RiskBand.values),
+            "action_type": read_choice(params, "action_type", ActionType.values),
+        }
+        cursor, limit, agent_id = read_cursor(params), read_limit(params), filters["agent_id"]
+        events = BehaviorEvent.objects.for_tenant(tenant_id).only(*SHOWN)
+        events = events.filter(**{name: value for name, value in filters.items() if value})
+        # The index of an agent's events would have all those of another tenant's agent read in vain.
+        if agent_id and not Agent.objects.for_tenant(tenant_id).filter(id=agent_id).exists():
+            events = events.none()
+        found = keyset_page(events, cursor=cursor, limit=limit, field="occurred_at", heavy="details")
+        rows = [shown(event) for event in found.rows]
+        return page(rows, next_cursor=found.next_cursor, has_next_page=found.has_next)
 
     @extend_schema(
         operation_id="getEvent",
@@ -163,27 +182,58 @@ class EventBatchViewSet(ApiViewSet):
         summary="Record up to 1,000 actions at once",
         description=(
             "Scored and stored in their order, each with its own result. As `application/x-ndjson`, each "
-            "line holds one event. Each event counts as a request against the rate limit."
+            "line holds one event. Each event counts as a request against the rate limit, each 4 KiB of the "
+            "body as one at least. An event whose agent another request was changing has status 409: send it "
+            "again."
         ),
         request={"application/json": RECORD_BATCH_SCHEMA, "application/x-ndjson": OpenApiTypes.STR},
         parameters=[IDEMPOTENCY_KEY],
         examples=[BATCH_EXAMPLE],
         responses={200: enveloped(BatchResultSerializer, many=True), **errors(*KEYED, 409)},
     )
-    @idempotent
     def create(self, request: ApiRequest) -> Response:
-        moment = now()
-        items = read_batch(request.data)
-        self._count_the_rest(request, len(items) - 1)
+        items, moment = read_batch(request.data), now()
         inputs = [read_or_refuse(item, now=moment) for item in items]
-        outcomes = services.ingest_batch(tenant_id=request.auth.tenant_id, inputs=inputs, now=moment)
-        return ok([shown_result(outcome) for outcome in outcomes])
+        results: list[Any] = [None] * len(inputs)
+
+        def portion(stored: list[Any]) -> Response | None:
+            if not any(results):
+                self._count_the_rest(request, len(inputs) - cost_of(body_octets(request), "events"))
+            _store_some(request.auth.tenant_id, inputs, stored, results)
+            return None if None in stored else ok(_all_results(request.auth.tenant_id, stored, results))
+
+        return in_portions(request, portion)
 
     def _count_the_rest(self, request: ApiRequest, count: int) -> None:
         """Count a batch's events against the rate limit; the request itself has been."""
-        if count == 0:
+        if count <= 0:
             return
         limit = hit(EventsThrottle.bucket, str(request.auth.id), cost=count)
         request.rate_limit = limit  # type: ignore[attr-defined]
         if not limit.allowed:
             self.throttled(request, limit.retry_after)
+
+
+def _store_some(
+    tenant_id: UUID, inputs: Sequence[EventInput | ServiceError], stored: list[Any], results: list[Any]
+) -> None:
+    """Store a batch's next events; `stored` gets the id or the error of each, `results` what is shown."""
+    stored += [None] * (len(inputs) - len(stored))
+    left = [place for place, found in enumerate(stored) if found is None]
+    outcomes = services.ingest_batch(tenant_id=tenant_id, inputs=[inputs[place] for place in left], now=now())
+    for place, outcome in zip(left, outcomes, strict=True):
+        if outcome is not None:
+            results[place] = shown_result(outcome)
+            stored[place] = outcome.id if isinstance(outcome, ScoredEvent) else results[place]
+
+
+def _all_results(tenant_id: UUID, stored: Sequence[Any], results: Sequence[Any]) -> list[Any]:
+    """Return the results; those of portions that another request did are read."""
+    ids = [
+        found for found, result in zip(stored, results, strict=True) if not result and isinstance(found, str)
+    ]
+    rows = {str(row.id): row for row in BehaviorEvent.objects.for_tenant(tenant_id).filter(id__in=ids)}
+    return [
+        result or (shown_result(rows[found]) if isinstance(found, str) else found)
+        for found, result in zip(stored, results, strict=True)
+    ]

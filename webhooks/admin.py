@@ -1,9 +1,7 @@
-"""Webhooks, messages, deliveries and attempts in the console; a secret is shown once, when it is made."""
+"""Webhooks and their deliveries in the console; a secret is shown once, when it is made."""
 
 from typing import Any
-from uuid import UUID
 
-from django.conf import settings
 from django.contrib import admin
 from django.contrib.admin.utils import flatten_fieldsets
 from django.db.models import QuerySet
@@ -23,49 +21,30 @@ from compliance.console.display import (
     chips,
     code,
     column,
-    facts,
     moment,
     shortened,
     status_chip,
     visible,
 )
-from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
+from compliance.console.filters import (
+    ChoicesDropdownFilter,
+    DropdownFilter,
+    RangeDateTimeFilter,
+    tenant_filter,
+)
 from compliance.console.navigation import NavigationLine
-from compliance.console.secrets import secret_page
+from compliance.console.secrets import refuse_repeated, secret_page
 from compliance.core.clock import now
 from compliance.core.identifiers import parse_id
 from webhooks import services
-from webhooks.console_actions import WEBHOOK_ACTIONS, redeliver
-from webhooks.forms import WebhookForm
-from webhooks.models import Attempt, Delivery, DeliveryStatus, Message, Webhook
-from webhooks.sending.attempts import unsigned_headers
-from webhooks.sending.signature import header_name
+from webhooks.console_actions import WEBHOOK_ACTIONS, WebhookForm, redeliver
+from webhooks.models import Attempt, Delivery, DeliveryStatus, Webhook
 from webhooks.vocabulary import EventName
 
 EDITABLE = ("url", "events", "description")
 # Fewer failures in a hundred than a working endpoint has during a release.
 GOOD_RATE, POOR_RATE = 0.99, 0.9
 MOST_WEBHOOKS = 10_000
-NOT_KEPT = "(not kept: with it a reader could send the message again)"
-
-
-def body_of(message: Message) -> str:
-    return block(bytes(message.body).decode("utf-8", "replace"))
-
-
-class HistoryAdmin(TenantScopedAdmin):
-    """A long list: without a count of its rows, and in one order (UUIDv7, so by time): another sorts all."""
-
-    ordering = ("-id",)
-    sortable_by = ()
-    paginator = InfinitePaginator
-    show_full_result_count = False
-
-    def addressed(self, request: HttpRequest, text: str) -> list[UUID]:
-        """Return the webhooks that the person may see whose URL contains the text: they are few."""
-        shown: Any = self.admin_site.get_model_admin(Webhook).get_queryset(request)
-        found = shown.filter(url__icontains=text).order_by("pk").values_list("pk", flat=True)
-        return list(found[:MOST_WEBHOOKS])
 
 
 def success_chip(outcomes: list[str]) -> SafeString | str:
@@ -76,6 +55,22 @@ def success_chip(outcomes: list[str]) -> SafeString | str:
     rate = finished.count(DeliveryStatus.SUCCEEDED) / len(finished)
     colour = "success" if rate >= GOOD_RATE else "warning" if rate >= POOR_RATE else "danger"
     return chip(f"{int(100 * rate)} % of {len(finished)}", colour, verbatim=True)
+
+
+class DeletedFilter(DropdownFilter):
+    """Leaves deleted webhooks out, unless they are asked for."""
+
+    title = "deleted"
+    parameter_name = "deleted"
+    all_option = ("", "not deleted")
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("only", "deleted ones")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if parse_id(request.GET.get("q", "").strip()):
+            return queryset
+        return queryset.filter(deleted_at__isnull=self.value() != "only")
 
 
 @admin.register(Webhook)
@@ -99,7 +94,7 @@ class WebhookAdmin(TenantScopedAdmin):
         "created_at",
     )
     list_select_related = ("tenant",)
-    list_filter = ("active", tenant_filter(), ("created_at", RangeDateTimeFilter))
+    list_filter = ("active", DeletedFilter, tenant_filter(), ("created_at", RangeDateTimeFilter))
     search_fields = ("url", "description")
     ordering = ("-created_at", "-id")
     fieldsets = (
@@ -148,6 +143,7 @@ class WebhookAdmin(TenantScopedAdmin):
         if change:
             services.update(tenant_id=obj.tenant_id, webhook_id=obj.pk, changes=given, actor=actor, now=now())
         else:
+            refuse_repeated(request)
             made = services.create(tenant_id=obj.tenant_id, **given, actor=actor, now=now())
             obj.pk, request.new_secret = made.webhook.pk, made.secret  # type: ignore[attr-defined]
 
@@ -180,7 +176,6 @@ class WebhookAdmin(TenantScopedAdmin):
 class AttemptInline(ScopedInline):
     model = Attempt
     verbose_name_plural = "attempts"
-    show_change_link = True
     fields = ("number", "started_at", "outcome", "took", "answer")
     readonly_fields = fields
     ordering = ("number", "id")
@@ -204,7 +199,13 @@ OF_THIS_WEBHOOK = RelatedLink(
 
 
 @admin.register(Delivery)
-class DeliveryAdmin(HistoryAdmin):
+class DeliveryAdmin(TenantScopedAdmin):
+    """A long list: without a count of its rows, and in one order (UUIDv7, so by time): another sorts all."""
+
+    ordering = ("-id",)
+    sortable_by = ()
+    paginator = InfinitePaginator
+    show_full_result_count = False
     navigation = NavigationLine("Integration", 2, "Deliveries", "outbox")
     confirmed_actions = (redeliver,)
     related_links = (OF_THIS_WEBHOOK,)
@@ -237,13 +238,18 @@ class DeliveryAdmin(HistoryAdmin):
             return super().get_search_results(request, queryset, search_term)
         if text in EventName.values:
             return queryset.filter(message__event=text), False
-        return queryset.filter(webhook_id__in=self.addressed(request, text)), False
+        shown: Any = self.admin_site.get_model_admin(Webhook).get_queryset(request)
+        found = shown.filter(url__icontains=text).order_by("pk").values_list("pk", flat=True)
+        return queryset.filter(webhook_id__in=list(found[:MOST_WEBHOOKS])), False
 
     state = display(lambda self, row: status_chip(row.status), description="status", ordering="status")
     address = display(lambda self, row: code(row.webhook.url), description="URL")
     tenant = display(lambda self, row: visible(row.tenant), description="tenant")
     message_id = display(lambda self, row: code(row.message_id), description="event ID")
-    body = display(lambda self, row: body_of(row.message), description="body as sent")
+    body = display(
+        lambda self, row: block(bytes(row.message.body).decode("utf-8", "replace")),
+        description="body as sent",
+    )
 
     event = display(
         lambda self, row: chip(row.message.event, verbatim=True),
@@ -258,66 +264,3 @@ class DeliveryAdmin(HistoryAdmin):
     short_address = display(
         lambda self, row: code(shortened(row.webhook.url, 40)), description="URL", ordering="webhook__url"
     )
-
-
-@admin.register(Message)
-class MessageAdmin(HistoryAdmin):
-    related_links = (RelatedLink("Deliveries", "outbox", "webhooks_delivery", "message__id__exact"),)
-    list_display = ("created_at", "event_chip", "tenant", "identifier")
-    list_select_related = ("tenant",)
-    list_filter = (tenant_filter(), ("created_at", RangeDateTimeFilter))
-    fieldsets = ((None, {"fields": ("created_at", "event_chip", "tenant", "identifier", "text")}),)
-    readonly_fields = ("event_chip", "identifier", "text")
-
-    event_chip = display(
-        lambda self, row: chip(row.event, verbatim=True), description="event", ordering="event"
-    )
-    identifier = display(lambda self, row: code(row.pk), description="ID")
-    text = display(lambda self, row: body_of(row), description="body")
-
-
-@admin.register(Attempt)
-class AttemptAdmin(HistoryAdmin):
-    related_links = (
-        RelatedLink("Delivery", "outbox", "webhooks_delivery", "id__exact", lambda row: row.delivery_id),
-    )
-    list_select_related = ("delivery__webhook", "delivery__message")
-    list_display = ("started_at", "short_url", "number", "response_status", "duration_ms", "error")
-    list_filter = (tenant_filter(), ("started_at", RangeDateTimeFilter))
-    search_fields = ("url", "error")
-    search_ids = ("pk", "delivery_id")
-    search_help_text = "URL of a webhook, or if none has it: URL or error of an attempt; or an ID"
-    fieldsets = (
-        (None, {"fields": ("delivery", "number", "url_code", "started_at", "duration_ms")}),
-        ("Request", {"fields": ("headers", "body")}),
-        ("Answer", {"fields": ("response_status", "error", "answer")}),
-    )
-    readonly_fields = ("url_code", "headers", "body", "answer")
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        """Find the attempts of webhooks with such a URL, by their index; without one, by the texts."""
-        text = search_term.strip()
-        is_text = bool(text) and "\x00" not in text and parse_id(text) is None
-        webhooks = self.addressed(request, text) if is_text else []
-        if not webhooks:
-            return super().get_search_results(request, queryset, search_term)
-        return queryset.filter(delivery__webhook_id__in=webhooks), False
-
-    short_url = display(lambda self, row: code(shortened(row.url)), description="URL", ordering="url")
-    url_code = display(lambda self, row: code(row.url), description="URL")
-    body = display(lambda self, row: body_of(row.delivery.message), description="body as sent")
-    answer = display(lambda self, row: block(row.response_body), description="answer")
-
-    @display(description="headers")
-    def headers(self, attempt: Attempt) -> SafeString:
-        sent = unsigned_headers(event_id=attempt.delivery.message_id, at=attempt.started_at)
-        signed = (header_name(settings.SERVICE_NAME), "webhook-signature")
-        return facts([*sent.items(), *((name, NOT_KEPT) for name in signed)])
-
-    def buttons(self, request: HttpRequest, row: Any) -> list[dict[str, Any]]:
-        """Return the buttons of the delivery's page: they send its message again."""
-        deliveries: Any = self.admin_site.get_model_admin(Delivery)
-        found: list[dict[str, Any]] = deliveries.buttons(request, row.delivery)
-        return found

@@ -9,14 +9,22 @@ from typing import Any
 from django import forms
 from django.http import HttpResponse
 from django.urls import reverse
-from unfold.widgets import UnfoldAdminIntegerFieldWidget
+from unfold.widgets import (
+    UnfoldAdminCheckboxSelectMultipleWidget,
+    UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminTextInputWidget,
+)
 
 from auditlog.actors.requests import actor_of
 from compliance.console.access import DEVELOPERS
 from compliance.console.actions import ActionCall, ConfirmedAction
-from compliance.console.secrets import secret_page
+from compliance.console.secrets import refuse_repeated, secret_page
 from compliance.core.wording import counted
+from compliance.outbound.addresses import MAX_URL_LENGTH, UrlRefused, check_url
 from webhooks import services
+from webhooks.models import Webhook
+from webhooks.services import url_policy
+from webhooks.vocabulary import EventName
 
 MAX_HOURS_BACK = 30 * 24
 MAX_OVERLAP = 7 * 24
@@ -76,6 +84,7 @@ def rotate_secret(call: ActionCall) -> HttpResponse:
     """Every attempt from now on, retries included, is signed with a new secret that is shown once.
     The old one signs beside it for the hours that you choose: none, if it has leaked.
     """
+    refuse_repeated(call.request)
     overlap = None if call.data["hours"] is None else call.data["hours"] * 3600
     rotated = services.rotate_secret(overlap_seconds=overlap, **_arguments(call, call.row))
     return secret_page(
@@ -109,3 +118,32 @@ def redeliver(call: ActionCall) -> str:
 
 
 WEBHOOK_ACTIONS = (send_test, redeliver_failed, rotate_secret, switch_off, switch_on)
+
+
+class WebhookForm(forms.ModelForm):
+    """Fields a developer may set on a webhook."""
+
+    url = forms.CharField(
+        label="URL",
+        max_length=MAX_URL_LENGTH,
+        widget=UnfoldAdminTextInputWidget(attrs={"type": "url"}),
+        help_text="An absolute https URL to a public host, without user name, password or fragment.",
+    )
+    events = forms.MultipleChoiceField(
+        choices=[(name, name) for name in EventName.values],
+        widget=UnfoldAdminCheckboxSelectMultipleWidget,
+        help_text="What is sent to it.",
+    )
+
+    class Meta:
+        model = Webhook
+        fields = ("tenant", "url", "events", "description")
+
+    def clean_url(self) -> Any:
+        url = self.cleaned_data["url"]
+        try:
+            check_url(url, url_policy())
+        except UrlRefused as refusal:
+            text = str(refusal)
+            raise forms.ValidationError(f"{text[0].upper()}{text[1:]}.") from refusal
+        return url

@@ -8,10 +8,10 @@ from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
 
 from compliance.core.identifiers import new_id
 from compliance.observing.correlation import MAX_REQUEST_ID, MAX_TRACEPARENT
+from compliance.outbound.addresses import MAX_URL_LENGTH
 from compliance.stores.tenant_keys import TenantForeignKey
-from compliance.tenancy.models import Tenant
+from tenancy.models import Tenant
 from webhooks.querysets import DeliveryQuerySet, WebhookQuerySet
-from webhooks.sending.addresses import MAX_URL_LENGTH
 from webhooks.vocabulary import deliverable_events, event_names
 
 # Seconds between a failed attempt's end and the next one (interface specification, Delivery and retries).
@@ -30,7 +30,7 @@ def retry_delay(number: int, max_attempts: int) -> timedelta | None:
 
 
 class Pace(models.TextChoices):
-    """How fast an endpoint's last attempt was; decides how many requests it gets at a time."""
+    """The speed of an endpoint's last attempt; decides how many requests it gets at a time."""
 
     UNKNOWN = "unknown"
     QUICK = "quick"
@@ -91,7 +91,7 @@ class Webhook(models.Model):
 
     @property
     def is_open(self) -> bool:
-        """Whether deliveries are sent to it."""
+        """Return whether deliveries are sent to it."""
         return self.active and self.deleted_at is None
 
     @property
@@ -205,7 +205,7 @@ class Delivery(models.Model):
 
     @property
     def is_finished(self) -> bool:
-        """Whether no further attempt will be made."""
+        """Return whether no further attempt will be made."""
         return self.status not in (DeliveryStatus.PENDING, DeliveryStatus.IN_FLIGHT)
 
 

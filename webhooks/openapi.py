@@ -76,7 +76,10 @@ EXAMPLE_DATA: dict[str, dict[str, Any]] = {
         **_example(stage="near", due_at="2026-11-21T09:15:00+00:00"),
     },
     TEST_EVENT: _example("webhook_id"),
-    DISABLED_EVENT: _example("webhook_id", failed_deliveries=100, failing_since=_TIME, given_up=12),
+    DISABLED_EVENT: {
+        **_example("webhook_id", reason="failing", failed_deliveries=100),
+        **_example(failing_since=_TIME, given_up=12),
+    },
 }
 
 

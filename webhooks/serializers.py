@@ -5,9 +5,9 @@ from typing import Any
 from rest_framework import serializers
 
 from compliance.api.rest import fields
-from compliance.api.rest.serializers import ChangesSerializer
+from compliance.api.rest.fields import ChangesSerializer
+from compliance.outbound.addresses import MAX_URL_LENGTH
 from webhooks.models import Attempt, Delivery, Webhook
-from webhooks.sending.addresses import MAX_URL_LENGTH
 from webhooks.services import RECOVERY_LIMIT
 from webhooks.vocabulary import DELIVERABLE_EVENTS, EventName
 

@@ -1,12 +1,10 @@
-"""Publish events to webhooks, and manage webhooks from creation to deletion."""
+"""Manage webhooks from creation to deletion."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-import orjson
 from django.conf import settings
 
 from auditlog import services as auditlog
@@ -14,24 +12,18 @@ from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.encryption import encrypt
 from compliance.core.environments import Environment
-from compliance.core.identifiers import new_id
-from compliance.observing import correlation
-from compliance.stores import sql
-from compliance.tenancy.models import Tenant
+from compliance.outbound.addresses import UrlPolicy, UrlRefused, check_url
+from tenancy.models import Tenant
 from webhooks.errors import DeliveryUnderWay, InvalidUrl, TooManyWebhooks, WebhookInactive
-from webhooks.models import Delivery, DeliveryStatus, Message, Pace, Trigger, Webhook
-from webhooks.sending import signature, wakeup
-from webhooks.sending.addresses import UrlPolicy, UrlRefused, check_url
-from webhooks.vocabulary import DISABLED_EVENT, TEST_EVENT, EventName
+from webhooks.models import Delivery, DeliveryStatus, Pace, Trigger, Webhook
+from webhooks.publishing import create_message, enqueue
+from webhooks.sending import signature
+from webhooks.vocabulary import DISABLED_EVENT, TEST_EVENT
 
 # Failed deliveries recovered by one call; the webhook is locked meanwhile.
 RECOVERY_LIMIT = 5_000
 _HEALTH = ("consecutive_failures", "failed_deliveries", "failing_since", "disabled_at", "pace")
 _SECRETS = ("secret", "previous_secret", "previous_secret_until")
-_SUBSCRIBED = """
-SELECT id FROM webhooks_webhook
-WHERE tenant_id = %(tenant)s AND deleted_at IS NULL AND active AND events @> %(names)s::varchar[]
-"""
 
 
 @dataclass(frozen=True)
@@ -48,18 +40,6 @@ def url_policy() -> UrlPolicy:
     return UrlPolicy(settings.WEBHOOK_ALLOW_HTTP or is_test, settings.WEBHOOK_ALLOW_PRIVATE_ADDRESSES)
 
 
-def publish(*, tenant_id: UUID, name: EventName, data: dict[str, Any], now: datetime) -> Message | None:
-    """Queue a delivery to each subscribed webhook, in the caller's transaction; None if there is none."""
-    found = sql.prepared(_SUBSCRIBED, {"tenant": tenant_id, "names": [name.value]})
-    if not found:
-        return None
-    with environments.atomic():
-        message = _create_message(tenant_id, name.value, data, now)
-        webhooks = (Webhook(id=row[0], tenant_id=tenant_id) for row in found)
-        _enqueue(((message, webhook) for webhook in webhooks), Trigger.EVENT, now)
-    return message
-
-
 def create(
     *, tenant_id: UUID, url: str, events: list[str], description: str = "", actor: Actor, now: datetime
 ) -> NewSecret:
@@ -67,7 +47,10 @@ def create(
     host = _host_of(url)
     secret = signature.new_secret()
     with environments.atomic():
-        _check_limit(tenant_id)
+        # Each event writes a row for each webhook.
+        Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
+        if Webhook.objects.for_tenant(tenant_id).count() >= settings.WEBHOOKS_PER_TENANT:
+            raise TooManyWebhooks(f"A tenant can have at most {settings.WEBHOOKS_PER_TENANT} webhooks")
         webhook = Webhook.objects.create(
             tenant_id=tenant_id,
             url=url,
@@ -121,19 +104,21 @@ def delete(*, tenant_id: UUID, webhook_id: Any, actor: Actor, now: datetime) -> 
         _record(webhook, AuditAction.WEBHOOK_DELETED, actor, now, "Webhook deleted", cancelled=cancelled)
 
 
-def disable(*, webhook: Webhook, now: datetime) -> None:
-    """Switch off a locked webhook that has failed for too long, and note it in its history."""
+def disable(*, webhook: Webhook, is_gone: bool, now: datetime) -> None:
+    """Switch off a locked webhook that failed for too long or is gone, and note it in its history."""
     webhook.active, webhook.disabled_at, webhook.updated_at = False, now, now
     webhook.save(update_fields=["active", "disabled_at", "updated_at"])
     # Failed, not cancelled, so that a recovery includes them.
     given_up = _finish_pending(webhook, DeliveryStatus.FAILED, now)
     failed = webhook.failed_deliveries
+    why = {"webhook_id": webhook.id, "reason": "gone" if is_gone else "failing"}
     counts = {"failed_deliveries": failed, "failing_since": webhook.failing_since, "given_up": given_up}
-    message = _create_message(webhook.tenant_id, DISABLED_EVENT, {"webhook_id": webhook.id, **counts}, now)
+    message = create_message(webhook.tenant_id, DISABLED_EVENT, {**why, **counts}, now)
     finished = {"status": DeliveryStatus.CANCELLED, "created_at": now, "completed_at": now}
     of_webhook = {"tenant_id": webhook.tenant_id, "webhook": webhook, "message": message}
     Delivery.objects.create(**of_webhook, trigger=Trigger.NOTE, **finished)
-    description = f"Webhook disabled after {failed} failed deliveries in a row"
+    words = "its receiver answered 410 Gone" if is_gone else f"{failed} deliveries in a row failed"
+    description = f"Webhook disabled: {words}"
     action, actor = AuditAction.WEBHOOK_DISABLED, Actor.system("webhooks")
     _record(webhook, action, actor, now, description, given_up=given_up, failed_deliveries=failed)
 
@@ -163,8 +148,8 @@ def send_test(*, tenant_id: UUID, webhook_id: Any, actor: Actor, now: datetime) 
     """Queue a `webhook.test` message to one webhook; raises `WebhookNotFound`, `WebhookInactive`."""
     with environments.atomic():
         webhook = _lock_active(tenant_id, webhook_id)
-        message = _create_message(tenant_id, TEST_EVENT, {"webhook_id": webhook.id}, now)
-        (delivery,) = _enqueue([(message, webhook)], Trigger.TEST, now)
+        message = create_message(tenant_id, TEST_EVENT, {"webhook_id": webhook.id}, now)
+        (delivery,) = enqueue([(message, webhook)], Trigger.TEST, now)
         _record(webhook, AuditAction.WEBHOOK_TESTED, actor, now, "Webhook tested", event_id=str(message.id))
     return delivery
 
@@ -179,7 +164,7 @@ def redeliver(*, tenant_id: UUID, webhook_id: Any, delivery_id: Any, actor: Acto
         delivery = Delivery.objects.to_webhook(webhook).select_related("message").find(delivery_id)
         if not delivery.is_finished:
             raise DeliveryUnderWay()
-        (again,) = _enqueue([(delivery.message, webhook)], Trigger.REDELIVERY, now)
+        (again,) = enqueue([(delivery.message, webhook)], Trigger.REDELIVERY, now)
         description = f"Event {delivery.message_id} redelivered"
         ids = {"delivery_id": str(again.id), "event_id": str(delivery.message_id)}
         _record(webhook, AuditAction.WEBHOOK_REDELIVERED, actor, now, description, **ids)
@@ -201,7 +186,7 @@ def redeliver_failed(
             id__in=latest, status="failed", created_at__gte=since
         )
         oldest = failed.select_related("message").order_by("created_at", "id")[:RECOVERY_LIMIT]
-        again = _enqueue(((row.message, webhook) for row in oldest), Trigger.REDELIVERY, now)
+        again = enqueue(((row.message, webhook) for row in oldest), Trigger.REDELIVERY, now)
         description = f"{len(again)} failed events redelivered"
         counts = {"since": since.isoformat(), "redelivered": len(again)}
         _record(webhook, AuditAction.WEBHOOK_REDELIVERED, actor, now, description, **counts)
@@ -215,49 +200,10 @@ def _lock_active(tenant_id: UUID, webhook_id: Any) -> Webhook:
     return webhook
 
 
-def _create_message(tenant_id: UUID, event: str, data: dict[str, Any], now: datetime) -> Message:
-    message_id = new_id()
-    envelope = {"id": message_id, "event": event, "created_at": now, "data": data}
-    body = orjson.dumps(envelope, option=orjson.OPT_UTC_Z)
-    request_id, traceparent = correlation.stored()
-    return Message.objects.create(
-        id=message_id,
-        tenant_id=tenant_id,
-        event=event,
-        body=body,
-        created_at=now,
-        request_id=request_id,
-        traceparent=traceparent,
-    )
-
-
-def _enqueue(messages: Iterable[tuple[Message, Webhook]], trigger: Trigger, now: datetime) -> list[Delivery]:
-    deliveries = [
-        Delivery(
-            tenant_id=webhook.tenant_id,
-            webhook=webhook,
-            message=message,
-            trigger=trigger,
-            next_attempt_at=now,
-            created_at=now,
-        )
-        for message, webhook in messages
-    ]
-    wakeup.notify_on_commit()
-    return Delivery.objects.bulk_create(deliveries, batch_size=1000)
-
-
 def _finish_pending(webhook: Webhook, status: DeliveryStatus, now: datetime) -> int:
     """Finish the pending deliveries of a locked webhook; returns their number."""
     pending = Delivery.objects.to_webhook(webhook).pending()
     return pending.update(status=status, next_attempt_at=None, completed_at=now)
-
-
-def _check_limit(tenant_id: UUID) -> None:
-    """Raise if the tenant has as many webhooks as it may, as each event writes a row for each."""
-    Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
-    if Webhook.objects.for_tenant(tenant_id).count() >= settings.WEBHOOKS_PER_TENANT:
-        raise TooManyWebhooks(f"A tenant can have at most {settings.WEBHOOKS_PER_TENANT} webhooks")
 
 
 def _host_of(url: str) -> str:

@@ -7,7 +7,7 @@ from redis.exceptions import RedisError
 
 from compliance.core import environments
 from compliance.core.tasks import task
-from webhooks.sending import wakeup
+from compliance.stores import wakeups
 from webhooks.sending.sender import Sender
 
 log = logging.getLogger(__name__)
@@ -20,7 +20,7 @@ STAND_IN_SECONDS = 2.0  # so that the next sweep finds the worker's thread free
 def sweep(**_: Any) -> None:
     """Send what is due in the current environment while no sender runs."""
     try:
-        if wakeup.is_sender_alive():
+        if wakeups.is_alive(wakeups.WEBHOOKS):
             return
     except RedisError:
         return

@@ -6,11 +6,10 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 
 from auditlog.vocabulary import Actor
+from compliance.api.gate import Scope
 from compliance.api.idempotency import idempotent
-from compliance.api.pagination import keyset_page, read_choice, read_cursor, read_limit
-from compliance.api.rest.permissions import Scope
+from compliance.api.pagination import keyset_page, ok, page, read_choice, read_cursor, read_limit
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.responses import ok, page
 from compliance.api.rest.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
 from compliance.api.rest.views import ApiViewSet, validated
 from compliance.core.clock import now

@@ -8,7 +8,7 @@ from agents.services import AgentRegistration
 from auditlog.vocabulary import Actor
 from compliance.core import environments
 from compliance.core.clock import now
-from compliance.tenancy.models import Tenant
+from tenancy.models import Tenant
 
 ACTOR = Actor.system("tests")
 

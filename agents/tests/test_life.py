@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from agents.did import parse_did
-from agents.models import Agent
+from agents.models import Agent, parse_did
 from agents.tests.factories import (
     make_active_agent,
     make_agent,
@@ -15,9 +14,9 @@ from agents.tests.factories import (
 from auditlog.models import AuditEntry
 from compliance.core import environments
 from compliance.core.environments import Environment
-from compliance.tenancy.models import Tenant
-from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
+from tenancy.models import Tenant
+from tenancy.tests.factories import make_key, make_tenant, make_test_key
 
 
 @pytest.fixture

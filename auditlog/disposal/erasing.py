@@ -10,9 +10,8 @@ from auditlog.errors import EntryNotFound, NotSealedYet, TreeDamaged
 from auditlog.leaves import ERASABLE
 from auditlog.models import AuditEntry
 from auditlog.sealing.sealer import LOCK
-from auditlog.sealing.stored_rows import SealedEntry, sealed_entry_of
+from auditlog.sealing.stored_rows import sealed_entry_of
 from auditlog.sealing.tree import StoredTiles
-from auditlog.verifying import stillness
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.errors import Invalid
@@ -28,14 +27,13 @@ def erase(
 ) -> list[str]:
     """Erase these parts of a sealed entry and their salts, and record it; return the parts that were there.
 
-    Their commitments stay, and without the salts nothing can be guessed from them. On Citus the transaction
-    can change nothing else. Raises: EntryNotFound, NotSealedYet, BeingVerified, TreeDamaged if the entry was
-    tampered with, Invalid for a part that is not one of `leaves.ERASABLE`.
+    Their commitments stay, and without the salts nothing can be guessed from them. Raises: EntryNotFound,
+    NotSealedYet, TreeDamaged if the entry was tampered with, Invalid for a part that is not one of
+    `leaves.ERASABLE`.
     """
     if unknown := set(parts) - set(ERASABLE):
         raise Invalid(f"Not a part that can be erased: {', '.join(sorted(unknown))}")
     with environments.atomic():
-        stillness.demand_change()
         # A second erasure of the entry waits here until the first has committed.
         sql.query("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [LOCK, str(entry_id)])
         sealed = sealed_entry_of(entry_id)
@@ -45,7 +43,9 @@ def erase(
             raise Invalid("A record of an erasure or a drop keeps its affected_id and metadata")
         found = [part for part in ERASABLE if part in parts and part not in sealed.erased]
         if found:
-            leaf = _as_sealed(sealed)
+            if StoredTiles().leaf(sealed.index) != sealed.hash():
+                text = f"The entry at index {sealed.index} is not as it was sealed: run audit_verify"
+                raise TreeDamaged(text)
             told = auditlog.entry(
                 tenant_id=UUID(sealed.row.tenant_id),
                 action=AuditAction.AUDIT_ERASED,
@@ -55,16 +55,9 @@ def erase(
                 actor=actor,
                 now=now,
             )
-            sql.query(ERASE, [entry_id, found, leaf, auditlog.as_json(told)])
+            sql.query(ERASE, [entry_id, found, sealed.leaf(), auditlog.as_json(told)])
             auditlog.ask_to_seal()
     return found
-
-
-def _as_sealed(entry: SealedEntry) -> bytes:
-    """Return the entry's leaf. Raises: TreeDamaged if the tree has another one at its place."""
-    if StoredTiles().subtree(entry.index, entry.index + 1) != entry.hash():
-        raise TreeDamaged(f"The entry at index {entry.index} is not as it was sealed: run audit_verify")
-    return entry.leaf()
 
 
 def entries_by(actor_id: str) -> list[UUID]:

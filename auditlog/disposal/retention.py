@@ -6,8 +6,9 @@ from typing import Final
 from django.conf import settings
 
 from auditlog import services as auditlog
-from auditlog.verifying import stillness
-from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
+from auditlog.models import AuditEntry
+from auditlog.sealing.sealer import LOCK
+from auditlog.vocabulary import RETENTIONS, SERVICE_TENANT_ID, Actor, AuditAction
 from compliance.core import environments
 from compliance.stores import sql
 
@@ -15,11 +16,29 @@ BATCH: Final = 5_000
 _DROP: Final = "SELECT auditlog_drop(%s, %s, %s::jsonb)"
 
 
+def record_settings(*, actor: Actor, now: datetime) -> None:
+    """Record each retention that is not what was recorded last: the operator sets it, the service sees it."""
+    recorded = AuditEntry.objects.for_tenant(SERVICE_TENANT_ID).of_type(AuditAction.RETENTION_CHANGED)
+    with environments.atomic():
+        sql.query("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [LOCK, AuditAction.RETENTION_CHANGED])
+        for name in RETENTIONS:
+            own = recorded.filter(metadata__setting=name).order_by("-created_at", "-id")
+            before, days = own.values_list("metadata__days", flat=True).first(), getattr(settings, name)
+            if before != days:
+                auditlog.record(
+                    tenant_id=SERVICE_TENANT_ID,
+                    action=AuditAction.RETENTION_CHANGED,
+                    description=f"{name} is {days} days",
+                    metadata={"setting": name, "before": before, "days": days},
+                    actor=actor,
+                    now=now,
+                )
+
+
 def drop_expired(*, actor: Actor, now: datetime) -> int:
     """Drop the contents of entries older than `AUDIT_RETENTION_DAYS` and record it; return how many.
 
     They go in the order of the tree: the first entry that is younger, or not sealed, ends the run.
-    Raises: BeingVerified.
     """
     horizon = now - timedelta(days=settings.AUDIT_RETENTION_DAYS)
     total = 0
@@ -30,7 +49,6 @@ def drop_expired(*, actor: Actor, now: datetime) -> int:
 
 def _drop_batch(horizon: datetime, actor: Actor, now: datetime) -> int:
     with environments.atomic():
-        stillness.demand_change()
         # The function adds to the record which entries they were.
         told = auditlog.entry(
             tenant_id=SERVICE_TENANT_ID,

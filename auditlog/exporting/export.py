@@ -1,10 +1,9 @@
 """Export a tenant's sealed entries with their proofs, in constant memory and as of one moment."""
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from datetime import datetime
 from functools import lru_cache
 from hashlib import sha256
-from threading import BoundedSemaphore
 from typing import Any, Final
 from uuid import UUID
 
@@ -18,43 +17,41 @@ from auditlog.models import AuditEntry, SignedHead
 from auditlog.sealing import keys
 from auditlog.sealing.stored_rows import SealedEntry, sealed_among
 from auditlog.sealing.tree import StoredTiles, published_checkpoint
+from auditlog.submitting import gathering
 from auditlog.tlog import tiles
 from auditlog.tlog.merkle import inclusion_path
 from compliance.core import environments
 from compliance.core.encodings import b64_encode
+from compliance.core.shares import AllTaken, SharedSlots
 
 BATCH: Final = 256
-MOST_UNDER_WAY: Final = 2
+UNDER_WAY: Final = SharedSlots(4)
 """Exports of one process at the same time: each keeps a thread for as long as the client takes."""
-_UNDER_WAY: Final = BoundedSemaphore(MOST_UNDER_WAY)
 _NONE: Final = "SELECT * FROM auditlog_auditentry WHERE FALSE"
 KEPT_TILES: Final = 64
 KEPT_SUBTREES: Final = 4096
 
 
-class Paths:
-    """Inclusion paths under one checkpoint; neighbours share most of theirs: the last subtrees are kept."""
-
-    def __init__(self, size: int) -> None:
-        fetch = lru_cache(KEPT_TILES)(lambda level, index: StoredTiles().fetch(level, index))
-        self._size = size
-        self._subtree = lru_cache(KEPT_SUBTREES)(lambda start, end: tiles.subtree(fetch, start, end))
-
-    def of(self, index: int) -> list[str]:
-        """Return the path of a leaf in base64, from the leaf up."""
-        return list(map(b64_encode, inclusion_path(index, self._size, self._subtree)))
-
-
 class Export:
     """The octets of an export, in pieces; `count` entries so far. Close it if it is not read to its end."""
 
-    def __init__(self, header: dict[str, Any], under: SignedHead, entries: Any, form: Format) -> None:
-        statement, params = _selection(entries)
-        if not _UNDER_WAY.acquire(blocking=False):
-            raise ExportsUnderWay()
-        self._is_open = True
+    def __init__(
+        self, header: dict[str, Any], under: SignedHead, entries: Any, form: Format, tenant_id: UUID
+    ) -> None:
+        columns = [field.attname for field in AuditEntry._meta.concrete_fields]
+        try:
+            statement, params = entries.values(*columns).query.sql_with_params()
+        except EmptyResultSet:
+            statement, params = _NONE, ()
+        try:
+            self._slot = UNDER_WAY.take(tenant_id)
+        except AllTaken as error:
+            raise ExportsUnderWay() from error
         self.count = 0
-        self._header, self._form, self._paths = header, form, Paths(under.size)
+        self._header, self._form, self._size = header, form, under.size
+        # Paths of neighbours share most of their subtrees.
+        fetch = lru_cache(KEPT_TILES)(lambda level, index: StoredTiles().fetch(level, index))
+        self._subtree = lru_cache(KEPT_SUBTREES)(lambda start, end: tiles.subtree(fetch, start, end))
         self._batches = sealed_among(statement, params, before=under.size, most=BATCH)
         self._environment, self._is_audited = environments.current(), environments.is_auditing()
         self._pieces = self._made()
@@ -69,9 +66,7 @@ class Export:
         """End the transaction that the entries are read in; safe to repeat."""
         self._pieces.close()
         self._batches.close()
-        if self._is_open:
-            self._is_open = False
-            _UNDER_WAY.release()
+        self._slot.release()
 
     def _made(self) -> Generator[bytes, None, None]:
         piece = self._form.header(self._header)
@@ -87,17 +82,8 @@ class Export:
         yield self._form.footer({"entries": self.count, "sha256": digest.hexdigest()})
 
     def _entry(self, sealed: SealedEntry) -> bytes:
-        return self._form.entry(sealed.index, sealed.disclosure(), self._paths.of(sealed.index))
-
-
-def _selection(entries: QuerySet[AuditEntry]) -> tuple[str, Sequence[Any]]:
-    """Return the SQL of a query for all columns of the entries, with its parameters."""
-    columns = [field.attname for field in AuditEntry._meta.concrete_fields]
-    try:
-        statement, params = entries.values(*columns).query.sql_with_params()
-    except EmptyResultSet:
-        return _NONE, ()
-    return statement, params
+        path = inclusion_path(sealed.index, self._size, self._subtree)
+        return self._form.entry(sealed.index, sealed.disclosure(), list(map(b64_encode, path)))
 
 
 def open_export(*, tenant_id: UUID, filters: EntryFilters, form: Format, now: datetime) -> Export:
@@ -113,8 +99,9 @@ def export_of(
 ) -> Export:
     """Begin an export of these entries, all of the tenant; `filters` says how they were chosen.
 
-    Raises: NothingSealed, ExportsUnderWay.
+    Raises: NothingSealed, PublicationStopped, ExportsUnderWay.
     """
+    gathering.check_uncontradicted()
     under = published_checkpoint(now=now)
     if under is None:
         raise NothingSealed()
@@ -129,4 +116,4 @@ def export_of(
         "checkpoint": under.note,
         "keys": [key.encode() for key in keys.verifier_keys(now=now)],
     }
-    return Export(header, under, entries.order_by(), form)
+    return Export(header, under, entries.order_by(), form, tenant_id)

@@ -1,16 +1,23 @@
-"""Full-text search over descriptions, reasons, notes and comments, answered by one index (migration 0010).
+"""Full-text search over descriptions, reasons, notes and comments, answered by one index.
 
 The index holds each entry's tenant as a word: a search within tenants reads nothing of others.
 """
 
 import re
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any, Final
 from uuid import UUID
 
+from django.contrib.auth import get_user_model
 from django.contrib.postgres.search import SearchVectorField
-from django.db.models import BooleanField, Func, QuerySet, Value
+from django.db.models import BooleanField, Func, Q, QuerySet, Subquery, Value
+from django.http import HttpRequest
+from unfold.contrib.filters.admin import TextFilter
+
+from auditlog.models import Leaf, SignedHead
+from auditlog.vocabulary import PERSON
+from compliance.core import environments
 
 MOST_WORDS: Final = 10
 LONGEST_WORD: Final = 100
@@ -36,12 +43,6 @@ class EntryWords(Func):
         '-_./:@', '      ')))"""
 
 
-class _Matches(Func):
-    output_field = BooleanField()
-    template = "%(expressions)s"
-    arg_joiner = " @@ "
-
-
 def saying(entries: QuerySet[Any], text: str, *, tenants: Collection[UUID] | None) -> QuerySet[Any]:
     """Return the entries that have, for each word of `text`, a word that begins so; none without a word.
 
@@ -57,9 +58,62 @@ def saying(entries: QuerySet[Any], text: str, *, tenants: Collection[UUID] | Non
             Value(" | ".join(f"'{tenant}'" for tenant in tenants)), template="%(expressions)s::tsquery"
         )
         wanted = Func(within, wanted, template="(%(expressions)s)", arg_joiner=" && ")
-    matches = _Matches(EntryWords(), wanted)
+    matches = Func(
+        EntryWords(), wanted, template="%(expressions)s", arg_joiner=" @@ ", output_field=BooleanField()
+    )
     matching = entries.model._default_manager.filter(matches).values("pk")
     if matching.using(entries.db)[COMMON : COMMON + 1].exists():
         return entries.filter(matches)
     # A subquery runs where the query around it does: it names no database.
     return entries.filter(pk__in=matching.using(None)[:_ALL])
+
+
+def add_places(entries: Iterable[Any]) -> None:
+    """Give each entry `leaf_index` and `erased` of its leaf, and the sizes of the newest checkpoints.
+
+    `leaf_index` is None while it waits; both sizes (`signed_size`, `witnessed_size`) are then 0.
+    """
+    entries = list(entries)
+    alias = environments.current().auditor_alias
+    found: QuerySet[Any] = Leaf.objects.using(alias).filter(entry_id__in=[entry.pk for entry in entries])
+    sizes = SignedHead.objects.order_by("-size").values("size")
+    placed = found.annotate(
+        signed_size=Subquery(sizes[:1]), witnessed_size=Subquery(sizes.filter(has_quorum=True)[:1])
+    )
+    leaves = {leaf.entry_id: leaf for leaf in placed.only("index", "entry_id", "erased")}
+    for entry in entries:
+        leaf = leaves.get(entry.pk)
+        entry.leaf_index, entry.erased = (leaf.index, leaf.erased) if leaf else (None, None)
+        entry.signed_size = (leaf and leaf.signed_size) or 0
+        entry.witnessed_size = (leaf and leaf.witnessed_size) or 0
+
+
+MOST_PEOPLE: Final = 1000
+MOST_NAMES: Final = 5
+CONSOLE: Final = "console:"
+"""The beginning of people's ids in entries from before people had lasting ones."""
+_NAMES: Final = ("username", "first_name", "last_name", "email")
+
+
+class ActorFilter(TextFilter):
+    """Finds the actor with an id, and the people whose name, user name or address begins as given."""
+
+    title = "person or actor ID"
+    parameter_name = "actor"
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        text = (self.value() or "").strip()
+        if not text or "\x00" in text:
+            return queryset
+        return queryset.filter(actor_id__in=[text, *actors_named(text)])
+
+
+def actors_named(text: str) -> list[str]:
+    """Return the actor ids, past ones included, of the people who are called so."""
+    users: Any = get_user_model()._default_manager
+    for word in text.split()[:MOST_NAMES]:
+        users = users.filter(Q.create([(f"{name}__istartswith", word) for name in _NAMES], Q.OR))
+    found = users.select_related("person").order_by("pk")[:MOST_PEOPLE]
+    return [
+        actor_id for user in found for actor_id in (f"{PERSON}{user.person.id}", f"{CONSOLE}{user.username}")
+    ]

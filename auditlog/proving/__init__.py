@@ -1,1 +1,1 @@
-"""What the log gives to outsiders, and its console pages: checkpoints, tiles, proofs, their state."""
+"""The log's answers to outsiders, and its console pages: checkpoints, tiles, proofs, their state."""

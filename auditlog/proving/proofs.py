@@ -1,11 +1,12 @@
 """Read from the tree what outsiders verify: checkpoints, tiles, bundles of leaves, proofs."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from django.conf import settings
+from django.http import HttpResponse, StreamingHttpResponse
 
 from auditlog.errors import (
     ContentsDropped,
@@ -14,17 +15,20 @@ from auditlog.errors import (
     NotSealedYet,
     TileNotFound,
     TreeDamaged,
+    WitnessPolicyInvalid,
 )
+from auditlog.exporting.formats import FORMATS
 from auditlog.models import AuditEntry, SignedHead
 from auditlog.sealing.stored_rows import SealedEntry, sealed_between, sealed_entry_of
 from auditlog.sealing.tree import StoredTiles, head, latest_checkpoint, published_checkpoint
-from auditlog.tlog.errors import TlogError
+from auditlog.submitting import gathering
+from auditlog.tlog.lines import TlogError, write_hashes
 from auditlog.tlog.merkle import leaf_hash
-from auditlog.tlog.notes import Note
-from auditlog.tlog.proof_file import ProofFile
 from auditlog.tlog.tiles import HASH, WIDTH, parse_path, width_at
+from compliance.core.encodings import b64_encode
 
 HIGHEST_LEVEL = 63
+PROOF_HEADER = "c2sp.org/tlog-proof@v1"
 MET, MISSING, NO_POLICY = QUORUMS = ("met", "missing", "none")
 
 
@@ -38,17 +42,25 @@ class Consistency:
 
 
 def checkpoint(*, now: datetime) -> SignedHead:
-    """Return the published checkpoint of the current environment; raises `NothingSealed`."""
+    """Return the published checkpoint of the current environment.
+
+    Raises: NothingSealed; PublicationStopped once a witness knows another tree.
+    """
+    gathering.check_uncontradicted()
     if found := published_checkpoint(now=now):
         return found
     raise NothingSealed()
 
 
 def quorum_of(checkpoint: SignedHead | None) -> str:
-    """Return whether enough witnesses have cosigned: `met`, `missing`, or `none` without a policy."""
-    if checkpoint is not None and checkpoint.has_quorum:
-        return MET
-    return MISSING if settings.AUDIT_WITNESS_POLICY else NO_POLICY
+    """Return whether the note has enough cosignatures: `met`, `missing`, or `none` without a policy."""
+    try:
+        rules = gathering.policy()
+    except WitnessPolicyInvalid:
+        return MISSING
+    if rules is None:
+        return NO_POLICY
+    return MET if checkpoint is not None and gathering.is_witnessed(checkpoint, rules) else MISSING
 
 
 def tile(level: str, path: str) -> bytes:
@@ -85,24 +97,26 @@ def bundle(path: str) -> bytes:
     return b"".join(len(leaf).to_bytes(2, "big") + leaf for leaf in leaves)
 
 
-def proof(*, tenant_id: UUID, entry_id: str, now: datetime) -> ProofFile:
+def proof(*, tenant_id: UUID, entry_id: str, now: datetime) -> str:
     """Return the entry's proof file (C2SP tlog-proof); `extra` is the disclosure of the entry as JSON.
 
-    Raises: EntryNotFound, NotSealedYet while no published checkpoint covers the entry.
+    Raises: EntryNotFound, NotSealedYet while no published checkpoint covers the entry, PublicationStopped.
     """
+    gathering.check_uncontradicted()
     entry = AuditEntry.objects.for_tenant(tenant_id).find(entry_id)
-    sealed = sealed_entry_of(entry.id, tenant_id=tenant_id)
+    sealed = sealed_entry_of(entry.id)
     under = published_checkpoint(now=now, covering=sealed.index) if sealed else None
     if sealed is None or under is None:
         raise NotSealedYet(retry_after=1)
-    return prove(sealed, under, StoredTiles())
+    return prove(sealed, under)
 
 
-def prove(sealed: SealedEntry, under: SignedHead, stored: StoredTiles) -> ProofFile:
-    """Make the proof that the entry is in the tree of the checkpoint."""
-    extra = json.dumps(sealed.disclosure(), ensure_ascii=False, separators=(",", ":")).encode()
-    path = stored.inclusion_path(sealed.index, under.size)
-    return ProofFile(sealed.index, path, Note.parse(under.note), extra)
+def prove(sealed: SealedEntry, under: SignedHead) -> str:
+    """Return the proof that the entry is in the tree of the checkpoint."""
+    extra = json.dumps(sealed.disclosure(), ensure_ascii=False, separators=(",", ":"))
+    path = StoredTiles().inclusion_path(sealed.index, under.size)
+    head = f"{PROOF_HEADER}\nextra {b64_encode(extra.encode())}\nindex {sealed.index}\n"
+    return f"{head}{write_hashes(path)}\n{under.note}"
 
 
 def consistency(*, old: int, new: int | None) -> Consistency:
@@ -133,3 +147,21 @@ def _covered(level: int, path: str) -> tuple[int, int]:
     if newest is None or width_at(newest.size, level, index) < width:
         raise TileNotFound()
     return index, width
+
+
+TEXT = "text/plain; charset=utf-8"
+PRIVATE = "private, no-cache"
+
+
+def proof_file(found: str, entry_id: object) -> HttpResponse:
+    """Return the proof as a file to store."""
+    name = f'attachment; filename="{entry_id}.tlog-proof"'
+    headers = {"Cache-Control": PRIVATE, "Content-Disposition": name}
+    return HttpResponse(found, content_type=TEXT, headers=headers)
+
+
+def export_file(export: Iterable[bytes], name: str) -> StreamingHttpResponse:
+    """Return an export in the format `name`, sent as it is made."""
+    disposition = f'attachment; filename="audit-log.{name}"'
+    headers = {"Cache-Control": "private, no-store", "Content-Disposition": disposition}
+    return StreamingHttpResponse(export, content_type=FORMATS[name].media_type, headers=headers)

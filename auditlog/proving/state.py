@@ -2,12 +2,10 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
 
 from auditlog.errors import WitnessPolicyInvalid
-from auditlog.models import LogKey, SignedHead, WitnessState
+from auditlog.models import SignedHead, WitnessState
 from auditlog.proving.proofs import MISSING, quorum_of
-from auditlog.sealing import keys
 from auditlog.sealing.tree import Backlog, backlog, head, latest_checkpoint, published_checkpoint
 from auditlog.submitting import gathering
 from auditlog.tlog.policy import TrustedWitness
@@ -29,7 +27,7 @@ class WitnessReport:
 
     @property
     def contradicts(self) -> bool:
-        """Whether the witness knows another tree of this log."""
+        """Return whether the witness knows another tree of this log."""
         return gathering.contradicts(self.problem)
 
 
@@ -43,6 +41,7 @@ class LogState:
 
     tree_size: int
     signed_size: int
+    published_size: int
     minimum_index: int
     backlog: Backlog
     published: SignedHead | None
@@ -50,16 +49,6 @@ class LogState:
     missing_since: datetime | None
     witnesses: tuple[WitnessReport, ...]
     policy_problem: str
-    as_of: datetime
-
-    @cached_property
-    def keys(self) -> tuple[LogKey, ...]:
-        """The log's keys, the newest first; read when they are first asked for."""
-        return tuple(reversed(keys.log_keys(self.as_of)))
-
-    @property
-    def published_size(self) -> int:
-        return self.published.size if self.published else 0
 
     @property
     def is_contradicted(self) -> bool:
@@ -72,38 +61,32 @@ def log_state(*, now: datetime) -> LogState:
     newest = latest_checkpoint()
     published, tree = published_checkpoint(now=now, newest=newest), head()
     quorum = quorum_of(published)
-    witnesses, policy_problem = _witnesses()
+    missing_since: datetime | None = None
+    if quorum == MISSING:
+        signed = SignedHead.objects.order_by("size")
+        witnessed = signed.filter(has_quorum=True).last()
+        waiting = signed.filter(size__gt=witnessed.size if witnessed else 0)
+        missing_since = waiting.values_list("signed_at", flat=True).first()
+    trusted: list[TrustedWitness] = []
+    policy_problem = ""
+    try:
+        rules = gathering.policy()
+        trusted = rules.witnesses if rules else []
+    except WitnessPolicyInvalid as error:
+        policy_problem = error.message
+    states = {state.name: state for state in WitnessState.objects.all()} if trusted else {}
     return LogState(
         tree_size=tree.size,
         signed_size=newest.size if newest else 0,
+        published_size=published.size if published else 0,
         minimum_index=tree.minimum_index,
         backlog=backlog(),
         published=published,
         quorum=quorum,
-        missing_since=_missing_since() if quorum == MISSING else None,
-        witnesses=witnesses,
+        missing_since=missing_since,
+        witnesses=tuple(_report(each, states.get(each.name)) for each in trusted),
         policy_problem=policy_problem,
-        as_of=now,
     )
-
-
-def _missing_since() -> datetime | None:
-    """Return when the first checkpoint after the last one with a quorum was signed."""
-    signed = SignedHead.objects.order_by("size")
-    witnessed = signed.filter(has_quorum=True).last()
-    waiting = signed.filter(size__gt=witnessed.size if witnessed else 0)
-    return waiting.values_list("signed_at", flat=True).first()
-
-
-def _witnesses() -> tuple[tuple[WitnessReport, ...], str]:
-    """Return the policy's witnesses in its order, or none and the reason."""
-    try:
-        rules = gathering.policy()
-    except WitnessPolicyInvalid as error:
-        return (), error.message
-    trusted = rules.witnesses if rules else ()
-    states = {state.name: state for state in WitnessState.objects.all()} if trusted else {}
-    return tuple(_report(each, states.get(each.name)) for each in trusted), ""
 
 
 def _report(witness: TrustedWitness, state: WitnessState | None) -> WitnessReport:

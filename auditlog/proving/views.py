@@ -11,13 +11,12 @@ from rest_framework.response import Response
 
 from auditlog.errors import TileNotFound
 from auditlog.proving import proofs
-from auditlog.proving.responses import TEXT, proof_file
+from auditlog.proving.proofs import TEXT, proof_file
 from auditlog.proving.state import LogState, WitnessReport, log_state
 from auditlog.sealing import keys
-from compliance.api.pagination import read_size
-from compliance.api.rest.permissions import Scope
+from compliance.api.gate import Scope
+from compliance.api.pagination import ok, read_size
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.responses import ok
 from compliance.api.rest.schema import KEYED, PUBLIC, enveloped, errors
 from compliance.api.rest.views import ApiViewSet, PublicViewSet
 from compliance.core import environments

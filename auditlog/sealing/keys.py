@@ -8,9 +8,10 @@ from datetime import datetime, timedelta
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from django.conf import settings
 from django.db import IntegrityError
+from django.db.models import Q
 
 from auditlog import services as auditlog
-from auditlog.checks import MAX_ORIGIN, is_origin
+from auditlog.apps import MAX_ORIGIN, is_origin
 from auditlog.errors import LogKeyRotationUnderWay, LogKeysMissing, LogNameUsed
 from auditlog.models import LogKey
 from auditlog.tlog.notes import Signature, VerifierKey
@@ -18,7 +19,7 @@ from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.core.errors import Invalid
-from compliance.keys import backend_for, destroy_if_present
+from compliance.keys.registry import backend_for, destroy_if_present
 
 LABEL = "log-signing"
 OVERLAP = timedelta(days=30)
@@ -37,11 +38,10 @@ def origin() -> str:
 
 def bootstrap(*, actor: Actor, now: datetime) -> LogKey:
     """Return the key that signs without an end; make it if there is none. Safe to repeat and in parallel."""
-    return (
-        LogKey.objects.lasting().first()
-        or _generate(origin(), actor=actor, now=now)
-        or LogKey.objects.lasting().get()
-    )
+    try:
+        return LogKey.objects.lasting().first() or _generate(origin(), None, actor, now)
+    except LogKeyRotationUnderWay:
+        return LogKey.objects.lasting().get()
 
 
 def rotate(*, actor: Actor, now: datetime, overlap: timedelta = OVERLAP) -> LogKey:
@@ -52,10 +52,7 @@ def rotate(*, actor: Actor, now: datetime, overlap: timedelta = OVERLAP) -> LogK
     lasting = LogKey.objects.lasting().first()
     if lasting is None:
         return bootstrap(actor=actor, now=now)
-    made = _generate(lasting.name, others_end=now + overlap, actor=actor, now=now)
-    if made is None:
-        raise LogKeyRotationUnderWay()
-    return made
+    return _generate(lasting.name, now + overlap, actor, now)
 
 
 def begin_anew(name: str, *, actor: Actor, now: datetime) -> LogKey:
@@ -69,10 +66,7 @@ def begin_anew(name: str, *, actor: Actor, now: datetime) -> LogKey:
     if LogKey.objects.filter(name=name).exists():
         raise LogNameUsed()
     signing_keys(now)
-    made = _generate(name, others_end=now, actor=actor, now=now)
-    if made is None:
-        raise LogKeyRotationUnderWay()
-    return made
+    return _generate(name, now, actor, now)
 
 
 def signing_keys(now: datetime) -> list[LogKey]:
@@ -86,7 +80,7 @@ def sign(text: str, *, now: datetime) -> list[Signature]:
     """Sign a note's text with every key that signs now. Raises: LogKeysMissing, Unavailable (HSM)."""
     backend = backend_for(environments.current())
     return [
-        key.verifier_key.signature(backend.sign_ed25519(key.key_uri, text.encode()))
+        verifier_key(key).signature(backend.sign_ed25519(key.key_uri, text.encode()))
         for key in signing_keys(now)
     ]
 
@@ -106,9 +100,14 @@ def public_half(key: LogKey) -> Ed25519PublicKey:
     return Ed25519PublicKey.from_public_bytes(bytes(key.public_key))
 
 
+def verifier_key(key: LogKey) -> VerifierKey:
+    """Return the public half of a key; encoded, it is a line of text."""
+    return VerifierKey.ed25519(key.name, bytes(key.public_key))
+
+
 def verifier_keys(*, now: datetime) -> list[VerifierKey]:
     """Return the public halves of all keys that ever signed, newest first."""
-    return [key.verifier_key for key in reversed(log_keys(now))]
+    return [verifier_key(key) for key in reversed(log_keys(now))]
 
 
 def log_keys(now: datetime) -> list[LogKey]:
@@ -132,29 +131,27 @@ def add(key: LogKey, *, actor: Actor, now: datetime) -> None:
     _record(AuditAction.LOG_KEY_CREATED, key, f"Log key {key} signs", actor, now)
 
 
-def _generate(name: str, *, others_end: datetime | None = None, actor: Actor, now: datetime) -> LogKey | None:
-    """Generate a key; None, and no key left in the HSM, if another process has made one."""
+def _generate(name: str, others_end: datetime | None, actor: Actor, now: datetime) -> LogKey:
+    """Generate a key; the others end at `others_end`, or when they end anyway, if that is sooner.
+
+    Raises: LogKeyRotationUnderWay, and no key is left in the HSM, if another process has made one.
+    """
     ref = backend_for(environments.current()).generate_ed25519(label=LABEL)
     key = LogKey(name=name, public_key=ref.public, key_uri=ref.uri, created_at=now, active_from=now)
     try:
         with environments.atomic():
             if others_end is not None:
-                _retire_all(others_end, actor, now)
+                lasting_longer = Q(retired_at=None) | Q(retired_at__gt=others_end)
+                for other in LogKey.objects.signing(now).filter(lasting_longer).select_for_update():
+                    other.retired_at = others_end
+                    other.save(update_fields=["retired_at"])
+                    description = f"Log key {other} signs until {others_end:%Y-%m-%d %H:%M}"
+                    _record(AuditAction.LOG_KEY_RETIRED, other, description, actor, now)
             add(key, actor=actor, now=now)
-    except IntegrityError:
+    except IntegrityError as error:
         destroy_if_present(ref.uri)
-        return None
+        raise LogKeyRotationUnderWay() from error
     return key
-
-
-def _retire_all(end: datetime, actor: Actor, now: datetime) -> None:
-    """End the keys that sign now at `end`, or when they end anyway, if that is sooner."""
-    for key in LogKey.objects.signing(now).select_for_update():
-        if key.retired_at is None or key.retired_at > end:
-            key.retired_at = end
-            key.save(update_fields=["retired_at"])
-            description = f"Log key {key} signs until {end:%Y-%m-%d %H:%M}"
-            _record(AuditAction.LOG_KEY_RETIRED, key, description, actor, now)
 
 
 def _record(action: AuditAction, key: LogKey, description: str, actor: Actor, now: datetime) -> None:
@@ -164,7 +161,7 @@ def _record(action: AuditAction, key: LogKey, description: str, actor: Actor, no
         affected_id=key.id,
         description=description,
         metadata={
-            "vkey": key.vkey,
+            "vkey": verifier_key(key).encode(),
             "active_from": key.active_from.isoformat(),
             "retired_at": key.retired_at and key.retired_at.isoformat(),
         },

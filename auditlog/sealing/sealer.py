@@ -19,9 +19,9 @@ from auditlog.leaves import SALTS_OCTETS, entry_hash
 from auditlog.models import SignedHead
 from auditlog.sealing import keys
 from auditlog.sealing.stored_rows import COLUMNS, entry_row
-from auditlog.sealing.tree import BEYOND_TREE, StoredTiles, head, latest_checkpoint, newest_signed
+from auditlog.sealing.tree import BEYOND_TREE, StoredTiles, head, latest_checkpoint
 from auditlog.tlog.checkpoints import Checkpoint
-from auditlog.tlog.errors import TlogError
+from auditlog.tlog.lines import TlogError
 from auditlog.tlog.notes import Note
 from auditlog.tlog.tiles import extended, partial_tiles
 from compliance.core import environments
@@ -34,18 +34,11 @@ TURN: Final = 0x7475726E  # "turn": that of the lock of many rounds, which anoth
 ROUND: Final = 4096
 BLOCK: Final = 512
 """Entries read at once: an entry may be large."""
-_UNSEALED: Final = " AND NOT EXISTS (SELECT FROM auditlog_leaf l WHERE l.entry_id = q.entry_id)"
-# A part of the queue: on Citus what is joined with entries is sent to each node.
-_END: Final = """
-SELECT max(id), count(*)
-FROM (SELECT q.id FROM auditlog_pendingentry q WHERE q.id > %s{} ORDER BY q.id LIMIT %s) part
-"""
-_PART: Final = (
-    f"SELECT p.id, {COLUMNS}"  # noqa: S608  (names of ours)
-    " FROM (SELECT q.id, q.entry_id FROM auditlog_pendingentry q WHERE q.id > %s AND q.id <= %s{}) p"
-    " JOIN auditlog_auditentry e ON e.id = p.entry_id ORDER BY p.id LIMIT %s"
+_QUEUED: Final = (
+    f"SELECT p.id, {COLUMNS} FROM auditlog_pendingentry p"  # noqa: S608  (names of ours)
+    " JOIN auditlog_auditentry e ON e.id = p.entry_id"
 )
-_BEFORE_ALL: Final = -(2**63)
+_UNSEALED: Final = " WHERE NOT EXISTS (SELECT FROM auditlog_leaf l WHERE l.entry_id = p.entry_id)"
 _SEAL: Final = (
     "SELECT auditlog_seal(%s, %s::bigint[], %s::uuid[], %s::bytea[],"
     " %s::smallint[], %s::bigint[], %s::bytea[], %s)"
@@ -71,36 +64,24 @@ def seal_queued() -> int:
     Raises: TreeDamaged if the tiles of the tree are not there.
     """
     try:
-        return _seal_round()
+        return _seal_round(_QUEUED)
     except IntegrityError:
         log.critical("audit entries are queued twice or after they were sealed: run audit_verify")
-        return _seal_round(_UNSEALED)
+        return _seal_round(_QUEUED + _UNSEALED)
 
 
-def _seal_round(condition: str = "") -> int:
+def _seal_round(queued: str) -> int:
     with environments.atomic():
         if not sql.query("SELECT pg_try_advisory_xact_lock(%s)", [LOCK])[0][0]:
             return 0
-        taken = _taken(condition)
-        if taken:
-            _append(head().size, taken)
-    return len(taken)
-
-
-def _taken(condition: str) -> dict[str, _Queued]:
-    """Return up to `ROUND` queued entries by id; ids in the queue that no entry has are passed over."""
-    taken: dict[str, _Queued] = {}
-    before, wanted = _BEFORE_ALL, ROUND
-    while wanted:
-        ((end, found),) = sql.query(_END.format(condition), [before, wanted])
-        if not found:
-            break
-        for rows in sql.streamed(_PART.format(condition), [before, end, wanted], most=BLOCK):
+        taken: dict[str, _Queued] = {}
+        for rows in sql.streamed(f"{queued} ORDER BY p.id LIMIT %s", [ROUND], most=BLOCK):
             for row in rows:
                 entry, salts = entry_row(row), os.urandom(SALTS_OCTETS)
                 taken.setdefault(entry.id, _Queued(row[0], salts, entry_hash(entry, salts)))
-        before, wanted = end, ROUND - len(taken) if found == wanted else 0
-    return taken
+        if taken:
+            _append(head().size, taken)
+    return len(taken)
 
 
 def seal_all() -> int:
@@ -132,15 +113,15 @@ def sign_head(*, now: datetime) -> SignedHead | None:
     Raises: TreeDamaged if it does not continue the tree signed last, LogKeysMissing, Unavailable (HSM).
     """
     current, last = head(), latest_checkpoint()
-    if (beyond := newest_signed(BEYOND_TREE)) is not None:
+    if (beyond := latest_checkpoint(BEYOND_TREE)) is not None:
         detail = f"{current.size} entries, {beyond.size} are signed"
         raise TreeDamaged(f"The audit log was rolled back: its tree has {detail}")
     if current.size == 0 or (last is not None and last.size == current.size):
         return None
     stored = StoredTiles()
-    if _root(stored, current.size) != current.root:
+    if stored.root_or_nothing(current.size) != current.root:
         raise TreeDamaged(f"The tiles of the audit log do not make the root of its {current.size} entries")
-    if last is not None and _root(stored, last.size) != bytes(last.root):
+    if last is not None and stored.root_or_nothing(last.size) != bytes(last.root):
         raise TreeDamaged(f"The audit log does not begin with its signed first {last.size} entries")
     text = Checkpoint(keys.origin(), current.size, current.root).text()
     note = Note(text, tuple(keys.sign(text, now=now))).encode()
@@ -153,11 +134,3 @@ def sign_head(*, now: datetime) -> SignedHead | None:
         # The tree has grown in between: its new head is signed next.
         log.warning("checkpoint of %d entries not stored: %s", current.size, error)
         return None
-
-
-def _root(stored: StoredTiles, size: int) -> bytes:
-    """Return the root that the tiles make; empty if some are missing."""
-    try:
-        return stored.root(size)
-    except TlogError:
-        return b""

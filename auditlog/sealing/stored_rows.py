@@ -55,12 +55,9 @@ def sealed_between(start: int, end: int) -> list[SealedEntry]:
     return list(map(sealed_entry, rows))
 
 
-def sealed_entry_of(entry_id: UUID, *, tenant_id: UUID | None = None) -> SealedEntry | None:
-    """Return the entry at its place; None while it is not sealed. On Citus a tenant is asked at its node."""
-    statement, params = f"{_SEALED} WHERE l.entry_id = %s", [entry_id]
-    if tenant_id is not None:
-        statement, params = f"{statement} AND e.tenant_id = %s", [entry_id, tenant_id]
-    rows = sql.prepared(statement, params)
+def sealed_entry_of(entry_id: UUID) -> SealedEntry | None:
+    """Return the entry at its place; None while it is not sealed."""
+    rows = sql.prepared(f"{_SEALED} WHERE l.entry_id = %s", [entry_id])
     return sealed_entry(rows[0]) if rows else None
 
 
@@ -81,10 +78,10 @@ def sealed_among(
 def sealed_entry(row: Sequence[Any]) -> SealedEntry:
     """Read index, salts, erased commitments and the columns of an entry."""
     index, salts, erased = row[:3]
-    return SealedEntry(index, entry_row(row), bytes(salts), erased_parts(erased))
+    return SealedEntry(index, entry_row(row), bytes(salts or b""), _erased_parts(erased))
 
 
-def erased_parts(text: str | None) -> dict[str, str]:
+def _erased_parts(text: str | None) -> dict[str, str]:
     """Read the column `erased`; what is no object is returned as that of a part without a name."""
     found = {} if text is None else json.loads(text)
     return found if isinstance(found, dict) else {"": found}

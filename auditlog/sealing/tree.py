@@ -9,9 +9,10 @@ from typing import Final
 
 from auditlog.errors import TreeDamaged
 from auditlog.models import LogKey, SignedHead
+from auditlog.sealing.keys import verifier_key
 from auditlog.tlog import tiles
 from auditlog.tlog.checkpoints import Checkpoint
-from auditlog.tlog.errors import Malformed, TlogError
+from auditlog.tlog.lines import Malformed, TlogError
 from auditlog.tlog.merkle import consistency_path, inclusion_path
 from auditlog.tlog.notes import Note, verified
 from auditlog.tlog.tiles import Coordinates
@@ -63,7 +64,7 @@ def head() -> Head:
 
 @dataclass(frozen=True)
 class Backlog:
-    """How many entries wait to be sealed, how many sealed ones to be signed, and when the oldest was made."""
+    """Counts of entries to be sealed and of sealed ones to be signed, and the time of the oldest."""
 
     unsealed: int
     unsigned: int
@@ -76,7 +77,7 @@ def backlog() -> Backlog:
 
 
 def is_signed(checkpoint: SignedHead) -> bool:
-    """Whether the log's keys signed what the row says; any other row was not stored by the sealer."""
+    """Return whether the log's keys signed what the row says; any other row was not stored by the sealer."""
     try:
         _check_signed(environments.current(), checkpoint.note, checkpoint.size, bytes(checkpoint.root))
     except TlogError:
@@ -96,11 +97,11 @@ def _check_signed(environment: Environment, note: str, size: int, root: bytes) -
     # The log may have had another name then: its keys below tell.
     if stated != Checkpoint(stated.origin, size, root):
         raise Malformed("Another checkpoint than the row's")
-    verified(parsed, [key.verifier_key for key in LogKey.objects.filter(name=stated.origin)])
+    verified(parsed, [verifier_key(key) for key in LogKey.objects.filter(name=stated.origin)])
 
 
-def newest_signed(condition: str = OF_TREE) -> SignedHead | None:
-    """Return the largest checkpoint that meets an SQL condition and that the log signed.
+def latest_checkpoint(condition: str = OF_TREE) -> SignedHead | None:
+    """Return the largest checkpoint that meets an SQL condition and that the log signed; None without one.
 
     At most `MOST_FORGED` others are passed over.
     """
@@ -110,11 +111,6 @@ def newest_signed(condition: str = OF_TREE) -> SignedHead | None:
         if not found or is_signed(found[0]):
             return found[0] if found else None
     return None
-
-
-def latest_checkpoint() -> SignedHead | None:
-    """Return the newest signed head of the tree; None before the first."""
-    return newest_signed()
 
 
 def forged_checkpoint() -> SignedHead | None:
@@ -133,7 +129,7 @@ def published_checkpoint(
     """
     newest = newest or latest_checkpoint()
     has_quorum = newest is not None and newest.has_quorum
-    witnessed = newest if has_quorum else newest_signed(f"{OF_TREE} AND has_quorum")
+    witnessed = newest if has_quorum else latest_checkpoint(f"{OF_TREE} AND has_quorum")
     if newest is None or newest.size <= covering:
         return None
     if witnessed is None or witnessed.size == newest.size:
@@ -168,6 +164,11 @@ class StoredTiles:
             self._known[level, index] = b""
         return self._known[level, index]
 
+    def leaf(self, index: int) -> bytes:
+        """Return the hash of a leaf as it was sealed; empty if it is not there."""
+        start = index % tiles.WIDTH * tiles.HASH
+        return self.fetch(0, index // tiles.WIDTH)[start : start + tiles.HASH]
+
     def subtree(self, start: int, end: int) -> bytes:
         """Return the hash of a complete subtree. Raises: TlogError if the tree is not so large."""
         return tiles.subtree(self.fetch, start, end)
@@ -175,6 +176,13 @@ class StoredTiles:
     def root(self, size: int) -> bytes:
         """Return the root of the first `size` leaves."""
         return tiles.root(self.fetch, size)
+
+    def root_or_nothing(self, size: int) -> bytes:
+        """Return the root of the first `size` leaves; empty if tiles are missing."""
+        try:
+            return self.root(size)
+        except TlogError:
+            return b""
 
     def inclusion_path(self, index: int, size: int) -> list[bytes]:
         """Return the inclusion proof of leaf `index` in the tree of `size` leaves, from the leaf up."""

@@ -4,20 +4,23 @@ Recording and sealing never wait for a witness: without a quorum, checkpoints ar
 """
 
 import logging
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from django.conf import settings
 
-from auditlog.errors import WitnessPolicyInvalid
+from auditlog.errors import PublicationStopped, WitnessPolicyInvalid
 from auditlog.models import SignedHead, WitnessState
+from auditlog.sealing.keys import origin
 from auditlog.sealing.tree import StoredTiles, latest_checkpoint
 from auditlog.submitting.submission import SubmissionFailed, WitnessIsAt, submit
-from auditlog.tlog.errors import TlogError
+from auditlog.tlog.lines import TlogError
 from auditlog.tlog.notes import Note, Signature
 from auditlog.tlog.policy import NONE, Policy, TrustedWitness
 from compliance.core import environments
@@ -33,39 +36,55 @@ REFUSED_PROOF: Final = (409, 422)  # C2SP tlog-witness: another root of this siz
 
 
 @dataclass(frozen=True)
-class AskedWitness:
-    """A witness and what is sent to it: the checkpoint `note`, and the proof from its `old_size` leaves."""
+class WitnessAnswer:
+    """A witness's answer: a cosignature, or a size to prove from and a problem in words."""
 
     witness: TrustedWitness
-    note: str
-    size: int
-    old_size: int
-    proof: list[bytes]
-
-
-@dataclass(frozen=True)
-class WitnessAnswer:
-    """What a witness answered: a cosignature, a size to prove from, or a problem in words."""
-
-    asked: AskedWitness
     cosignature: Signature | None = None
-    witness_size: int | None = None
+    size: int | None = None
     problem: str = ""
 
 
 def policy() -> Policy | None:
-    """Return the policy of AUDIT_WITNESS_POLICY; None if none is set. Raises: WitnessPolicyInvalid."""
-    path = Path(settings.AUDIT_WITNESS_POLICY)
+    """Return the policy of AUDIT_WITNESS_POLICY; None if none is set, or if it names other logs only.
+
+    Raises: WitnessPolicyInvalid.
+    """
     if not settings.AUDIT_WITNESS_POLICY:
         return None
     try:
-        return _read(path, path.stat().st_mtime_ns)
-    except (OSError, TlogError, UnicodeDecodeError) as error:
+        found = Policy.parse(Path(settings.AUDIT_WITNESS_POLICY).read_bytes().decode())
+    except (OSError, ValueError) as error:
         raise WitnessPolicyInvalid(f"AUDIT_WITNESS_POLICY: {error}") from error
+    named = {key.name for key in found.logs}
+    return found if not named or origin() in named else None
+
+
+def is_witnessed(checkpoint: SignedHead, rules: Policy) -> bool:
+    """Whether the note carries the cosignatures that the policy demands; one that demands none is not met."""
+    return rules.quorum != NONE and rules.is_met(_cosigners(checkpoint, rules))
+
+
+def contradiction() -> str:
+    """Return which witness of the policy knows another tree of this log, and its words; else nothing.
+
+    Where the policy cannot be read, every witness that was ever asked counts.
+    """
+    states = WitnessState.objects.order_by("name")
+    with suppress(WitnessPolicyInvalid):
+        rules = policy()
+        states = states.filter(name__in=[witness.name for witness in rules.witnesses] if rules else [])
+    return next((f"{each.name}: {each.problem}" for each in states if contradicts(each.problem)), "")
+
+
+def check_uncontradicted() -> None:
+    """Raise PublicationStopped if a witness refused a head as inconsistent: it may be one of a fork."""
+    if contradiction():
+        raise PublicationStopped()
 
 
 def contradicts(problem: str) -> bool:
-    """Whether a problem of `WitnessState` means that the witness knows another tree of this log."""
+    """Return whether a problem of `WitnessState` means that the witness knows another tree of this log."""
     refusals = tuple(f"The witness answered {status}:" for status in REFUSED_PROOF)
     return problem.endswith(ROLLED_BACK) or problem.startswith(refusals)
 
@@ -80,17 +99,25 @@ def gather(*, now: datetime) -> int:
         return 0
     have = _cosigners(newest, rules)
     states = {state.name: state for state in WitnessState.objects.all()}
-    asked = [
-        _prepared(witness, newest, states[witness.name].size if witness.name in states else 0)
-        for witness in rules.witnesses
-        if witness.url and witness.name not in have and not _rests(states.get(witness.name), now)
-    ]
-    answers = _retried(_submitted(asked), newest)
-    for answer in answers:
+    answers: dict[str, WitnessAnswer] = {}
+    asked = []
+    for witness in rules.witnesses:
+        state = states.get(witness.name) or WitnessState(name=witness.name)
+        rests = bool(state.problem) and now - (state.tried_at or now) < REST
+        if witness.url and witness.name not in have and not rests:
+            asked.append((witness, min(state.size, newest.size)))
+    while asked:
+        found = _submitted(newest, asked)
+        # Once more from the size that a witness is at: it is new, or was restored.
+        again = [each for each in found if each.size is not None and each.size <= newest.size]
+        asked = [(each.witness, each.size or 0) for each in again if each.witness.name not in answers]
+        answers |= {each.witness.name: each for each in found}
+    for answer in answers.values():
         _note_state(answer, newest, now)
-    found = [answer.cosignature for answer in answers if answer.cosignature is not None]
-    _add(newest.size, found, rules)
-    return len(found)
+    cosignatures = [each.cosignature for each in answers.values() if each.cosignature is not None]
+    if cosignatures:
+        _add(newest.size, cosignatures, rules)
+    return len(cosignatures)
 
 
 def ask_all(*, newest: SignedHead) -> list[WitnessAnswer]:
@@ -100,8 +127,8 @@ def ask_all(*, newest: SignedHead) -> list[WitnessAnswer]:
     Raises: WitnessPolicyInvalid.
     """
     rules = policy()
-    witnesses = [each for each in rules.witnesses if each.url] if rules else []
-    return _submitted([AskedWitness(each, newest.note, newest.size, newest.size, []) for each in witnesses])
+    witnesses = rules.witnesses if rules else []
+    return _submitted(newest, [(witness, newest.size) for witness in witnesses if witness.url])
 
 
 def _cosigners(newest: SignedHead, rules: Policy) -> set[str]:
@@ -113,87 +140,55 @@ def _cosigners(newest: SignedHead, rules: Policy) -> set[str]:
         return set()
 
 
-def _rests(state: WitnessState | None, now: datetime) -> bool:
-    """Whether the witness failed so recently that it is not asked again yet."""
-    return state is not None and bool(state.problem) and now - (state.tried_at or now) < REST
+def _submitted(newest: SignedHead, asked: Sequence[tuple[TrustedWitness, int]]) -> list[WitnessAnswer]:
+    """Submit to each witness with the proof from so many leaves; side by side, outside any transaction."""
+    stored = StoredTiles()
+    proofs = [stored.consistency_path(old_size, newest.size) for _, old_size in asked]
+    with ThreadPoolExecutor(max(1, len(asked)), "witness") as pool:
+        return list(pool.map(partial(_submit, newest), asked, proofs))
 
 
-def _prepared(witness: TrustedWitness, newest: SignedHead, old_size: int) -> AskedWitness:
-    old_size = min(old_size, newest.size)
-    proof = StoredTiles().consistency_path(old_size, newest.size)
-    return AskedWitness(witness, newest.note, newest.size, old_size, proof)
-
-
-def _submitted(asked: list[AskedWitness]) -> list[WitnessAnswer]:
-    """Submit to all side by side, outside of any transaction."""
-    if not asked:
-        return []
-    with ThreadPoolExecutor(len(asked), "witness") as pool:
-        return list(pool.map(_submit, asked))
-
-
-def _retried(answers: list[WitnessAnswer], newest: SignedHead) -> list[WitnessAnswer]:
-    """Ask those once more that are at another size than was known: they are new, or were restored."""
-    again = [
-        _prepared(answer.asked.witness, newest, answer.witness_size)
-        for answer in answers
-        if answer.witness_size is not None and answer.witness_size <= newest.size
-    ]
-    second = {answer.asked.witness.name: answer for answer in _submitted(again)}
-    return [second.get(answer.asked.witness.name, answer) for answer in answers]
-
-
-def _submit(asked: AskedWitness) -> WitnessAnswer:
+def _submit(newest: SignedHead, asked: tuple[TrustedWitness, int], proof: list[bytes]) -> WitnessAnswer:
+    witness, old_size = asked
     try:
         cosignature = submit(
-            str(asked.witness.url),
-            old_size=asked.old_size,
-            proof=asked.proof,
-            note=asked.note,
-            key=asked.witness.key,
+            str(witness.url),
+            old_size=old_size,
+            proof=proof,
+            note=newest.note,
+            key=witness.key,
             deadline=DEADLINE_SECONDS,
             ca_file=settings.AUDIT_WITNESS_CA_FILE or None,
         )
     except WitnessIsAt as error:
-        return WitnessAnswer(asked, witness_size=error.size, problem=_beyond(error.size, asked.size))
+        has_more = f"The witness has cosigned {error.size} entries, this log has {newest.size}: {ROLLED_BACK}"
+        problem = has_more if error.size > newest.size else str(error)
+        return WitnessAnswer(witness, size=error.size, problem=problem)
     except SubmissionFailed as error:
-        return WitnessAnswer(asked, problem=str(error))
-    return WitnessAnswer(asked, cosignature=cosignature)
-
-
-def _beyond(witness_size: int, size: int) -> str:
-    if witness_size > size:
-        return f"The witness has cosigned {witness_size} entries, this log has {size}: {ROLLED_BACK}"
-    return f"The witness has a tree of {witness_size} entries"
+        return WitnessAnswer(witness, problem=str(error))
+    return WitnessAnswer(witness, cosignature)
 
 
 def _note_state(answer: WitnessAnswer, newest: SignedHead, now: datetime) -> None:
-    name = answer.asked.witness.name
-    fields: dict[str, object] = {"tried_at": now, "problem": answer.problem[:MAX_PROBLEM]}
+    name = answer.witness.name
+    fields: dict[str, object] = {"tried_at": now}
+    before = WitnessState.objects.filter(name=name).first()
+    # A witness that cannot be reached has not taken back what it said of another tree
+    if before is None or contradicts(answer.problem) or not contradicts(before.problem):
+        fields["problem"] = answer.problem[:MAX_PROBLEM]
     if answer.cosignature is not None:
         fields |= {"size": newest.size, "cosigned_at": now, "problem": ""}
-    elif answer.problem:
+    else:
         log.warning("witness %s did not cosign %d: %s", name, newest.size, answer.problem)
     WitnessState.objects.update_or_create(name=name, defaults=fields)
 
 
-def _add(size: int, cosignatures: list[Signature], rules: Policy) -> None:
+def _add(size: int, cosignatures: Sequence[Signature], rules: Policy) -> None:
     """Add cosignatures to the stored note, once each."""
-    if not cosignatures:
-        return
     with environments.atomic():
         head = SignedHead.objects.select_for_update().get(size=size)
-        note = Note.parse(head.note)
-        known = {(signature.name, signature.key_id) for signature in note.signatures}
-        head.note += "".join(
-            cosignature.line()
-            for cosignature in cosignatures
-            if (cosignature.name, cosignature.key_id) not in known
-        )
-        head.has_quorum = rules.quorum != NONE and rules.is_met(_cosigners(head, rules))
+        known = {(signature.name, signature.key_id) for signature in Note.parse(head.note).signatures}
+        new = [each for each in cosignatures if (each.name, each.key_id) not in known]
+        head.note += "".join(cosignature.line() for cosignature in new)
+        head.has_quorum = is_witnessed(head, rules)
         head.save(update_fields=["note", "has_quorum"])
-
-
-@lru_cache(maxsize=4)
-def _read(path: Path, modified: int) -> Policy:
-    return Policy.parse(path.read_bytes().decode())

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass, field
 from functools import cache
+from hashlib import sha256
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from auditlog.tlog import cosignatures, merkle
+from auditlog.tlog import merkle, notes
 from auditlog.tlog.checkpoints import Checkpoint
 from auditlog.tlog.notes import COSIGNATURE, ED25519, Note, Signature, VerifierKey
 
@@ -28,7 +29,7 @@ class SigningKey:
 
     def sign(self, text: str, *, at: int = 1_700_000_000) -> Signature:
         if self.algorithm == COSIGNATURE:
-            return self.public.signature(cosignatures.cosign(self.private.sign, text, at))
+            return self.public.signature(notes.cosign(self.private.sign, text, at))
         return self.public.signature(self.private.sign(text.encode()))
 
 
@@ -65,6 +66,12 @@ class NumberTree:
 
 @cache
 def _root(tree: NumberTree, start: int, end: int) -> bytes:
-    frontier = merkle.Frontier()
-    frontier.extend(map(tree.leaf, range(start, end)))
-    return frontier.root()
+    return root_of(list(map(tree.leaf, range(start, end))))
+
+
+def root_of(leaves: list[bytes]) -> bytes:
+    """MTH of RFC 6962 §2.1 as it is written there, from the leaves' hashes."""
+    if len(leaves) < 2:
+        return leaves[0] if leaves else sha256(b"").digest()
+    split = 1 << (len(leaves) - 1).bit_length() - 1
+    return merkle.node_hash(root_of(leaves[:split]), root_of(leaves[split:]))

@@ -10,16 +10,15 @@ from auditlog.models import AuditEntry
 from auditlog.sealing.stored_rows import sealed_between
 from auditlog.sealing.tree import head
 from auditlog.tests.factories import make_log_key, seal_and_sign
-from auditlog.tlog.merkle import Frontier
+from auditlog.tests.log_keys import root_of
 from auditlog.tlog.tiles import extended
 from auditlog.verifying.contents import recomputed
 from auditlog.verifying.findings import Verdict
-from auditlog.verifying.service import Demands, verify_log
+from auditlog.verifying.live_log import Demands, verify_log
 from auditlog.vocabulary import Actor, ActorKind, AuditAction
 from compliance.core.clock import now
 from compliance.core.identifiers import new_id
 from compliance.stores import sql
-from compliance.tests.citus import ON_CITUS
 
 TABLES = ("auditentry", "leaf", "tile", "treehead", "signedhead")
 METADATA: list[dict[str, Any] | None] = [
@@ -56,8 +55,7 @@ def empty_log() -> None:
         sql.execute(f"ALTER TABLE auditlog_{table} DISABLE TRIGGER USER")
         if table != "treehead":
             sql.execute(f"DELETE FROM auditlog_{table}")  # noqa: S608
-    if not ON_CITUS:
-        sql.execute("ALTER TABLE auditlog_auditentry ENABLE TRIGGER auditlog_enqueue")
+    sql.execute("ALTER TABLE auditlog_auditentry ENABLE TRIGGER auditlog_enqueue")
     sql.execute("UPDATE auditlog_treehead SET size = 0, root = sha256(''), minimum_index = 0")
 
 
@@ -79,15 +77,13 @@ def roll_back(size: int, *, keep_checkpoints: bool = False) -> None:
 
 
 def rebuild_tree(size: int) -> None:
-    hashes = recomputed(0, size)
+    hashes = list(recomputed(0, size).values())
     sql.execute("DELETE FROM auditlog_tile")
     for (level, index), tile in extended(0, {}, hashes).items():
         sql.execute(
             "INSERT INTO auditlog_tile (level, index, hashes) VALUES (%s, %s, %s)", [level, index, tile]
         )
-    frontier = Frontier()
-    frontier.extend(hashes)
-    sql.execute("UPDATE auditlog_treehead SET size = %s, root = %s", [size, frontier.root()])
+    sql.execute("UPDATE auditlog_treehead SET size = %s, root = %s", [size, root_of(hashes)])
 
 
 def erase(index: int, part: str, shown: str) -> str:

@@ -9,15 +9,15 @@ from django.db.utils import DatabaseError
 from auditlog import services
 from auditlog.models import AuditEntry
 from auditlog.vocabulary import Actor, ActorKind, AuditAction
-from compliance.api.rest.permissions import Scope
+from compliance.api.gate import Scope
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id
 from compliance.stores.append_only import AppendOnly
-from compliance.tenancy.models import Tenant
-from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
+from tenancy.models import Tenant
+from tenancy.tests.factories import make_key, make_tenant
 
 
 def make_entry(

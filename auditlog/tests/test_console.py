@@ -1,16 +1,21 @@
 """The audit log in the console: seals, erased parts, proof and verification, the tree's page."""
 
+import csv
+import io
+import json
+import re
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 from django.test import Client
 from django.urls import reverse
+from pytest_django.fixtures import Settings
 
 from auditlog import services
 from auditlog.disposal import erasing
-from auditlog.exporting.formats import ExportReader
 from auditlog.models import AuditEntry, Leaf, LogKey, PendingEntry, SignedHead, WitnessState
 from auditlog.sealing import sealer
 from auditlog.sealing.tree import head
@@ -18,17 +23,16 @@ from auditlog.submitting import gathering
 from auditlog.tests.factories import ACTOR, make_log_key, seal_and_sign
 from auditlog.tests.witnessed import NOBODY, unguarded
 from auditlog.tlog.policy import Policy
-from auditlog.tlog.proof_file import ProofFile
 from auditlog.vocabulary import Actor, ActorKind, AuditAction
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.stores import sql
-from compliance.tenancy import services as tenancy
-from compliance.tenancy.models import Role, Tenant
-from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
 from compliance.tests.console import address_in, console_of, make_member, make_operator, make_staff
+from tenancy import services as tenancy
+from tenancy.models import Role, Tenant
+from tenancy.tests.factories import make_key, make_tenant
 
 BOTH = pytest.mark.parametrize("environment", list(Environment))
 PAGES = pytest.mark.parametrize("page", ["proof", "verify"])
@@ -108,7 +112,6 @@ def test_list_is_filtered_by_the_kind_of_actor(acme: Tenant, kind: ActorKind) ->
     assert [each for each in ActorKind if f"actor-{each}" in html] == [kind]
 
 
-@pytest.mark.usefixtures("one_role")
 def test_erased_parts_show_when_and_by_which_entry(acme: Tenant) -> None:
     entry = make_sealed_entry(acme)
     parts = ["actor_id", "description"]
@@ -142,7 +145,7 @@ def test_proof_is_the_file_of_the_api(acme: Tenant, environment: Environment, ap
     assert proof.content == given.content
     assert proof["Content-Disposition"] == given["Content-Disposition"]
     assert proof["Content-Type"] == given["Content-Type"]
-    assert ProofFile.parse(proof.content).index == leaf.index
+    assert f"\nindex {leaf.index}\n".encode() in proof.content
 
 
 def test_proof_of_a_waiting_entry_leads_back_to_it(acme: Tenant) -> None:
@@ -191,8 +194,9 @@ def exported(client: Client, form: str, query: str = "") -> bytes:
 
 
 def entries_in(export: bytes) -> list[str]:
-    records = list(ExportReader(export.splitlines(keepends=True)).records())
-    return [record["entry"]["id"] for record in records[1:-1]]
+    if export.startswith(b"{"):
+        return [json.loads(line)["entry"]["id"] for line in export.splitlines()[1:-1]]
+    return [row["id"] for row in csv.DictReader(io.StringIO(export.decode(), newline=""))][1:-1]
 
 
 @BOTH
@@ -311,8 +315,10 @@ def test_looking_changes_nothing(acme: Tenant, page: str) -> None:
 
 @BOTH
 def test_tree_page_tells_operators_of_the_witnesses(
-    acme: Tenant, trusted: Policy, environment: Environment
+    acme: Tenant, trusted: Policy, environment: Environment, settings: Settings
 ) -> None:
+    policy = Path(settings.AUDIT_WITNESS_POLICY)
+    policy.write_text(re.sub(r"^log .*\n", "", policy.read_text(), flags=re.MULTILINE))
     with environments.use(environment):
         make_sealed_entry(acme)
         gathering.gather(now=now())

@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 from django.conf import settings
 from django.db import Error, connections
+from django.test import override_settings
 
 from auditlog import services
 from auditlog.disposal import erasing, retention
@@ -19,7 +20,7 @@ from auditlog.models import AuditEntry, Leaf
 from auditlog.sealing import sealer
 from auditlog.sealing.stored_rows import sealed_between, sealed_entry_of
 from auditlog.sealing.tree import StoredTiles, head
-from auditlog.tlog.merkle import verify_inclusion
+from auditlog.tlog.merkle import root_from_inclusion
 from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
 from compliance.core import environments
 from compliance.core.clock import now
@@ -27,10 +28,8 @@ from compliance.core.environments import Environment
 from compliance.core.errors import Invalid
 from compliance.core.identifiers import new_id
 from compliance.stores import sql
-from compliance.tests.citus import not_on_citus, on_citus
 
 ACTOR = Actor.system("tests")
-pytestmark = pytest.mark.usefixtures("one_role")
 SECRET = "Grace Hopper asked for it"
 
 
@@ -82,7 +81,7 @@ def assert_proved(entry_id: object) -> None:
     sealed = sealed_entry_of(entry_id)  # type: ignore[arg-type]
     assert sealed is not None
     path = StoredTiles().inclusion_path(sealed.index, head().size)
-    verify_inclusion(sealed.index, head().size, sealed.hash(), path, head().root)
+    assert root_from_inclusion(sealed.index, head().size, sealed.hash(), path) == head().root
 
 
 @pytest.mark.parametrize("parts", [ERASABLE, ("description",), ("actor_id", "metadata")])
@@ -236,6 +235,19 @@ def test_contents_past_their_retention_are_dropped_and_later_proofs_hold(owned: 
     assert (recorded.metadata["from"], recorded.metadata["to"]) == (start, start + 3)
 
 
+def test_each_change_of_a_retention_is_recorded_once() -> None:
+    days = settings.EVENT_RETENTION_DAYS
+    for wanted in (days, days, 200, 200, days):
+        with override_settings(EVENT_RETENTION_DAYS=wanted):
+            retention.record_settings(actor=ACTOR, now=now())
+
+    entries = AuditEntry.objects.of_type(AuditAction.RETENTION_CHANGED).order_by("created_at", "id")
+    metadata = [entry.metadata or {} for entry in entries]
+    told = [each for each in metadata if each["setting"] == "EVENT_RETENTION_DAYS"]
+    assert [(each["before"], each["days"]) for each in told] == [(None, days), (days, 200), (200, days)]
+    assert len(metadata) == 4  # that of audit entries was set before the first
+
+
 def test_database_drops_nothing_of_the_last_six_months() -> None:
     with pytest.raises(Error, match="183 days"), environments.atomic():
         sql.query("SELECT auditlog_drop(%s, 10, '{}')", [now() - timedelta(days=182)])
@@ -261,34 +273,3 @@ def test_database_drops_nothing_that_is_not_recorded(changed: dict[str, Any]) ->
 
     with pytest.raises(Error, match="a drop is recorded"), environments.atomic():
         sql.query("SELECT auditlog_drop(%s, 10, %s::jsonb)", [now() - timedelta(days=184), told])
-
-
-@on_citus
-def test_entry_is_not_erased_while_another_tenants_has_its_id() -> None:
-    entry = record()
-    sealer.seal_all()
-    leaf = leaf_of(entry)
-    other = services.entry(
-        tenant_id=new_id(), action=AuditAction.AGENT_UPDATED, description="x", actor=ACTOR, now=now()
-    )
-    other.id = entry.id
-    sql.insert_all([other])
-
-    for each in (entry, other):
-        with pytest.raises(Error, match="more than one row"), environments.atomic():
-            erase_by_function(each, leaf)
-
-
-@not_on_citus("processes of the version before do not run on divided tables")
-def test_functions_for_the_version_before_demand_a_record_too() -> None:
-    entry = record()
-    sealer.seal_all()
-    leaf, statement = leaf_of(entry), "SELECT auditlog_erase(%s, %s, %s)"
-
-    with pytest.raises(Error, match="recorded first"), environments.atomic():
-        sql.query(statement, [entry.id, ["description"], leaf])
-    erasing.erase(entry_id=entry.id, parts=["metadata"], reason="GDPR 17", actor=ACTOR, now=now())
-    with pytest.raises(Error, match="recorded first"), environments.atomic():
-        sql.query(statement, [entry.id, ["description"], leaf])
-    with pytest.raises(Error, match="183 days"), environments.atomic():
-        sql.query("SELECT auditlog_drop(%s, 10)", [now() - timedelta(days=182)])

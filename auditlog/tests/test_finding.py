@@ -1,5 +1,6 @@
 """Finding entries in the console: by words and by who acted, in the list and in what is exported of it."""
 
+import json
 from typing import Any
 
 import pytest
@@ -8,17 +9,15 @@ from django.urls import reverse
 
 from auditlog import services
 from auditlog.disposal import erasing
-from auditlog.exporting.formats import ExportReader
 from auditlog.finding import words
 from auditlog.models import AuditEntry
 from auditlog.tests.factories import ACTOR, seal_and_sign
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core.clock import now
 from compliance.stores import sql
-from compliance.tenancy.models import Role, Tenant
-from compliance.tenancy.tests.factories import make_tenant
-from compliance.tests.citus import ON_CITUS
 from compliance.tests.console import actor_id_of, console_of, join, make_member, make_operator
+from tenancy.models import Role, Tenant
+from tenancy.tests.factories import make_tenant
 
 LIST, EXPORT = "admin:auditlog_auditentry_changelist", "admin:auditlog_auditentry_export"
 
@@ -87,8 +86,6 @@ def test_search_stays_within_the_tenants_that_one_sees(acme: Tenant) -> None:
 
 
 def test_search_reads_the_index(acme: Tenant) -> None:
-    if ON_CITUS:
-        sql.execute("SET LOCAL citus.propagate_set_commands = 'local'")
     sql.execute("SET LOCAL enable_seqscan = off")
     sql.execute("SET LOCAL enable_indexscan = off")
     entries = words.saying(AuditEntry.objects.all(), "odd transf", tenants=[acme.id])
@@ -99,7 +96,6 @@ def test_search_reads_the_index(acme: Tenant) -> None:
     assert str(acme.id) in plan.partition("auditlog_words")[2]
 
 
-@pytest.mark.usefixtures("one_role")
 def test_erased_words_are_not_found(acme: Tenant) -> None:
     entry = make_entry(acme, "odd transfers")
     seal_and_sign()
@@ -155,7 +151,7 @@ def test_what_is_found_is_what_is_exported(acme: Tenant, query: dict[str, str]) 
     client = console_of(make_member(acme, Role.AUDITOR))
 
     answer: Any = client.get(reverse(EXPORT, args=["jsonl"]), query)
-    header, *records = ExportReader(answer.getvalue().splitlines(keepends=True)).records()
+    header, *records = map(json.loads, answer.getvalue().splitlines())
 
     assert [record["entry"]["id"] for record in records[:-1]] == [str(entry.id)]
     assert header["filters"] == {name: [value] for name, value in query.items()}

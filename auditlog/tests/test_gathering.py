@@ -1,5 +1,6 @@
 """Cosignatures gathered from real witnesses: quorum, dead witnesses, a log that was rolled back."""
 
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 from django.db import transaction
 from pytest_django.fixtures import Settings
 
-from auditlog.errors import WitnessPolicyInvalid
+from auditlog.errors import PublicationStopped, WitnessPolicyInvalid
 from auditlog.models import SignedHead, WitnessState
 from auditlog.proving import proofs
 from auditlog.sealing.tree import latest_checkpoint, published_checkpoint
@@ -15,11 +16,13 @@ from auditlog.submitting import gathering
 from auditlog.tests.factories import make_log_key
 from auditlog.tests.witness_process import WitnessProcess
 from auditlog.tests.witnessed import NOBODY, grow, write_policy
-from auditlog.tlog.notes import Note
+from auditlog.tlog.checkpoints import Checkpoint
+from auditlog.tlog.notes import Note, VerifierKey
 from auditlog.tlog.policy import Policy
 from compliance.core.clock import now
+from compliance.outbound.tests.receivers import answer, receiving
 from compliance.tests.client import ApiClient
-from webhooks.tests.receivers import answer, receiving
+from tenancy.tests.factories import make_key, make_tenant
 
 LATER = timedelta(minutes=1)
 
@@ -30,7 +33,7 @@ def test_cosigned_checkpoint_meets_the_policy(trusted: Policy, api: ApiClient) -
     assert gathering.gather(now=now()) == 1
 
     answer = api.get("/v1/audit-log/checkpoint")
-    assert trusted.verify(Note.parse(answer.content)).size == made.size
+    assert Checkpoint.parse(Note.parse(answer.content.decode()).text).size == made.size
     assert answer["Witness-Quorum"] == "met"
 
 
@@ -68,6 +71,53 @@ def test_log_goes_on_without_enough_witnesses_and_says_so(
     assert "\N{EM DASH} witness.example/w1" in answer.content.decode()
     assert WitnessState.objects.get(name="gone").problem
     assert not WitnessState.objects.get(name="running").problem
+
+
+def test_quorum_follows_from_the_note_that_is_served(api: ApiClient, trusted: Policy) -> None:
+    made = grow()
+    SignedHead.objects.filter(size=made.size).update(has_quorum=True)
+
+    assert api.get("/v1/audit-log/checkpoint")["Witness-Quorum"] == "missing"
+    gathering.gather(now=now())
+    assert api.get("/v1/audit-log/checkpoint")["Witness-Quorum"] == "met"
+
+
+def test_nothing_is_published_after_a_witness_refused_a_fork(
+    api: ApiClient, trusted: Policy, witness: WitnessProcess
+) -> None:
+    grow(2)
+    backup = transaction.savepoint()
+    grow(5)
+    gathering.gather(now=now())
+    transaction.savepoint_rollback(backup)
+    grow(7)
+    gathering.gather(now=now())
+
+    answer = api.get("/v1/audit-log/checkpoint")
+
+    assert (answer.status_code, answer.json()["error"]) == (503, PublicationStopped.message)
+    client = api.as_key(make_key(make_tenant()))
+    assert client.get("/v1/audit-log/export?format=jsonl").status_code == 503
+    witness.kill()
+    gathering.gather(now=now() + LATER)
+    assert api.get("/v1/audit-log/checkpoint").status_code == 503
+    WitnessState.objects.update(problem="")
+    assert api.get("/v1/audit-log/checkpoint").status_code == 200
+
+
+def test_witnesses_are_asked_about_the_logs_of_their_policy(
+    trusted: Policy, settings: Settings, api: ApiClient
+) -> None:
+    grow()
+    policy = Path(settings.AUDIT_WITNESS_POLICY)
+    other = policy.with_name("of-another-log")
+    key = VerifierKey.ed25519("another.example/log", bytes(range(32)))
+    other.write_text(re.sub("^log .*$", f"log {key.encode()}", policy.read_text(), flags=re.MULTILINE))
+    settings.AUDIT_WITNESS_POLICY = str(other)
+
+    assert gathering.gather(now=now()) == 0
+    assert not WitnessState.objects.exists()
+    assert api.get("/v1/audit-log/checkpoint")["Witness-Quorum"] == "none"
 
 
 def test_witnessed_checkpoint_is_published_while_a_newer_one_waits(trusted: Policy) -> None:
@@ -118,7 +168,7 @@ def test_what_a_lying_witness_writes_takes_no_cosignature_from_others(
 
     assert SignedHead.objects.get(size=made.size).has_quorum
     told = WitnessState.objects.get(name="gone").problem
-    assert told == "The witness answered 403: a b [31mCRITICAL all is well"
+    assert told == "The witness answered 403: a\ufffdb [31mCRITICAL all is well"
 
 
 def test_cosignature_that_does_not_verify_stops_no_gathering(trusted: Policy) -> None:
@@ -172,7 +222,7 @@ def test_witness_that_cosigned_more_says_so_even_of_a_cosigned_checkpoint(truste
     grow(4)
     gathering.gather(now=now() + LATER)
 
-    answers = {each.asked.witness.name: each for each in gathering.ask_all(newest=first)}
+    answers = {each.witness.name: each for each in gathering.ask_all(newest=first)}
 
     assert gathering.contradicts(answers["running"].problem)
     assert not gathering.contradicts(answers["gone"].problem)
@@ -182,7 +232,7 @@ def test_witness_asked_about_its_own_checkpoint_knows_no_later_one(trusted: Poli
     newest = grow(3)
     gathering.gather(now=now())
 
-    answers = {each.asked.witness.name: each for each in gathering.ask_all(newest=newest)}
+    answers = {each.witness.name: each for each in gathering.ask_all(newest=newest)}
 
     assert answers["running"].problem == ""
     assert answers["running"].cosignature is not None

@@ -12,7 +12,6 @@ from auditlog.verifying.findings import Damage, LogOutcome
 from compliance.core import environments
 from compliance.core.identifiers import new_id
 from compliance.stores import sql
-from compliance.tests.citus import scope_of_worlds
 
 COUNT = 300
 ENTRY = (
@@ -25,7 +24,7 @@ UNSEEN = "ALTER TABLE auditlog_auditentry DISABLE TRIGGER USER"
 NO_SALT = "\\x00000000000000000000000000000000"
 
 
-@pytest.fixture(scope=scope_of_worlds)
+@pytest.fixture(scope="module")
 def log(owned_world_transaction: None) -> list[AuditEntry]:
     """A log in which nothing is wrong, whose owner has disabled the triggers."""
     empty_log()
@@ -33,13 +32,6 @@ def log(owned_world_transaction: None) -> list[AuditEntry]:
 
 
 def insert(event_type: str = "'agent.updated'", actor_id: str = "'x'", metadata: str = "NULL") -> str:
-    entry_id = insert_row(event_type, actor_id, metadata)
-    # Nothing where the trigger has done it.
-    sql.execute("SELECT auditlog_queue(%s::uuid[])", [[entry_id]])
-    return entry_id
-
-
-def insert_row(event_type: str = "'agent.updated'", actor_id: str = "'x'", metadata: str = "NULL") -> str:
     entry_id = str(new_id())
     values = {"event_type": event_type, "actor_id": actor_id, "metadata": metadata}
     sql.execute(ENTRY.format(**values), [entry_id])
@@ -138,7 +130,7 @@ def test_checkpoint_of_no_leaves_is_named(log: list[AuditEntry], size: int) -> N
 def test_inserted_entry_with_a_place_that_is_none_is_named(log: list[AuditEntry]) -> None:
     sql.execute(UNNAMED)
     sql.execute(UNSEEN)
-    entry_id = insert_row()
+    entry_id = insert()
     sql.execute("INSERT INTO auditlog_leaf (entry_id, salts) VALUES (%s, '')", [entry_id])
 
     assert [(flaw.damage, flaw.entry_id) for flaw in verify().flaws] == [(Damage.INSERTED, entry_id)]

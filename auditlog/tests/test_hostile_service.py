@@ -10,7 +10,6 @@ from auditlog.sealing import keys, sealer
 from auditlog.sealing.tree import StoredTiles, forged_checkpoint, head, latest_checkpoint
 from auditlog.tests.factories import make_entries, seal_and_sign
 from auditlog.tlog.checkpoints import Checkpoint
-from auditlog.tlog.notes import Note
 from auditlog.tlog.tiles import Coordinates, extended, partial_tiles
 from compliance.core import environments
 from compliance.core.clock import now
@@ -73,13 +72,6 @@ def test_notes_grow_by_cosignatures_only(newest: SignedHead, more: str) -> None:
     newest.note += more
     with pytest.raises(Error, match="only grows"), environments.atomic():
         newest.save(update_fields=["note"])
-
-
-def test_cosignature_line_is_added(newest: SignedHead) -> None:
-    newest.note += LINE
-    newest.save(update_fields=["note"])
-
-    assert len(Note.parse(newest.note).signatures) == 2
 
 
 def seal_by_hand(

@@ -1,21 +1,19 @@
 """Merkle proofs against the definition of RFC 6962 §2.1, computed naively for every small tree."""
 
 import base64
-from hashlib import sha256
 
 import pytest
 
-from auditlog.tlog.errors import ProofInvalid
+from auditlog.tests.log_keys import root_of as mth
+from auditlog.tlog.lines import ProofInvalid
 from auditlog.tlog.merkle import (
     EMPTY_ROOT,
-    Frontier,
     consistency_path,
     inclusion_path,
     leaf_hash,
-    node_hash,
     root_from_inclusion,
+    tree_root,
     verify_consistency,
-    verify_inclusion,
 )
 
 LARGEST = 64
@@ -42,14 +40,6 @@ KNOWN_ROOTS = {
 }
 
 
-def mth(leaves: list[bytes]) -> bytes:
-    """MTH of §2.1 as it is written there."""
-    if len(leaves) < 2:
-        return leaves[0] if leaves else sha256(b"").digest()
-    split = largest_power_below(len(leaves))
-    return node_hash(mth(leaves[:split]), mth(leaves[split:]))
-
-
 def path(index: int, leaves: list[bytes]) -> list[bytes]:
     """PATH of §2.1.1 as it is written there."""
     if len(leaves) == 1:
@@ -71,10 +61,7 @@ def subproof(old: int, leaves: list[bytes], *, is_known: bool) -> list[bytes]:
 
 
 def largest_power_below(count: int) -> int:
-    power = 1
-    while power * 2 < count:
-        power *= 2
-    return power
+    return 1 << (count - 1).bit_length() - 1
 
 
 def subtree(start: int, end: int) -> bytes:
@@ -86,11 +73,7 @@ def subtree(start: int, end: int) -> bytes:
 
 @pytest.mark.parametrize("size", KNOWN_ROOTS)
 def test_known_trees_have_their_known_roots(size: int) -> None:
-    tree = Frontier()
-
-    tree.extend(map(leaf_hash, KNOWN_DATA[:size]))
-
-    assert tree.root().hex() == KNOWN_ROOTS[size]
+    assert mth([*map(leaf_hash, KNOWN_DATA[:size])]).hex() == KNOWN_ROOTS[size]
 
 
 def test_known_consistency_proof_verifies() -> None:
@@ -102,29 +85,9 @@ def test_known_consistency_proof_verifies() -> None:
     verify_consistency(2, bytes.fromhex(KNOWN_ROOTS[2]), 5, bytes.fromhex(KNOWN_ROOTS[5]), proof)
 
 
-def test_frontier_has_the_root_of_every_size() -> None:
-    tree = Frontier()
-    roots = [tree.root()]
-
-    for leaf in LEAVES:
-        tree.append(leaf)
-        roots.append(tree.root())
-
-    assert roots == [mth(LEAVES[:size]) for size in range(LARGEST + 1)]
-    assert roots[0] == EMPTY_ROOT
-
-
-def test_frontier_goes_on_from_where_it_was_stored() -> None:
-    whole, first = Frontier(), Frontier()
-    whole.extend(LEAVES)
-    first.extend(LEAVES[:37])
-
-    second = Frontier(first.size, first.hashes)
-    second.extend(LEAVES[37:])
-
-    assert (second.size, second.root()) == (whole.size, whole.root())
-    with pytest.raises(ProofInvalid):
-        Frontier(37, first.hashes[:2])
+def test_root_of_every_size_is_that_of_the_definition() -> None:
+    for size in range(LARGEST + 1):
+        assert tree_root(size, subtree) == mth(LEAVES[:size])
 
 
 def test_every_inclusion_proof_is_that_of_the_definition() -> None:
@@ -133,7 +96,7 @@ def test_every_inclusion_proof_is_that_of_the_definition() -> None:
         for index in range(size):
             proof = inclusion_path(index, size, subtree)
             assert proof == path(index, LEAVES[:size])
-            verify_inclusion(index, size, LEAVES[index], proof, root)
+            assert root_from_inclusion(index, size, LEAVES[index], proof) == root
 
 
 def test_every_consistency_proof_is_that_of_the_definition() -> None:
@@ -166,8 +129,10 @@ def test_no_other_leaf_place_or_length_passes_for_an_inclusion(size: int) -> Non
             *((index, size, LEAVES[index], flipped(proof, at)) for at in range(len(proof))),
         ]
         for arguments in wrong:
-            with pytest.raises(ProofInvalid):
-                verify_inclusion(*arguments, root)
+            try:
+                assert root_from_inclusion(*arguments) != root
+            except ProofInvalid:
+                continue
 
 
 @pytest.mark.parametrize(("old", "new"), [(1, 2), (1, 1), (2, 5), (3, 7), (4, 8), (6, 8), (7, 13), (8, 13)])
@@ -190,10 +155,6 @@ def test_no_other_tree_or_proof_passes_for_consistent(old: int, new: int) -> Non
     for arguments in wrong:
         with pytest.raises(ProofInvalid):
             verify_consistency(*arguments)
-
-
-def test_root_needs_no_stored_root() -> None:
-    assert root_from_inclusion(5, 13, LEAVES[5], path(5, LEAVES[:13])) == mth(LEAVES[:13])
 
 
 def flipped(proof: list[bytes], at: int) -> list[bytes]:

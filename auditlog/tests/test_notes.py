@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from auditlog.tests.log_keys import NumberTree, SigningKey, make_witness_key, signed
-from auditlog.tlog import cosignatures
+from auditlog.tlog import notes
 from auditlog.tlog.checkpoints import Checkpoint
-from auditlog.tlog.errors import Malformed, SignatureInvalid
+from auditlog.tlog.lines import Malformed, SignatureInvalid
 from auditlog.tlog.notes import COSIGNATURE, ED25519, MAX_SIGNATURES, Note, Signature, VerifierKey, verified
 
 # The example of C2SP signed-note.
@@ -50,7 +50,7 @@ def test_checkpoint_in_use_verifies_by_its_log_and_by_each_witness() -> None:
     found = verified(note, [*REAL_WITNESSES, REAL_LOG])
 
     assert {each.name for each in found} == {each.name for each in (*REAL_WITNESSES, REAL_LOG)}
-    assert cosignatures.timestamp_of(found[0].value) == 0x6A122120
+    assert notes.timestamp_of(found[0].value) == 0x6A122120
     assert Checkpoint.parse(note.text).size == 1432088532
     assert note.encode() == REAL
 
@@ -114,7 +114,7 @@ def test_signature_of_a_log_does_not_count_as_a_cosignature() -> None:
 def test_cosigned_message_is_as_specified() -> None:
     text = "example.com/behind-the-sofa\n20852163\nCsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=\n"
 
-    assert cosignatures.message(text, 1679315147) == (
+    assert notes.message(text, 1679315147) == (
         b"cosignature/v1\n"
         b"time 1679315147\n"
         b"example.com/behind-the-sofa\n"
@@ -130,7 +130,7 @@ def test_cosignature_covers_the_extension_lines() -> None:
 
     key.public.verify(text, signature)
 
-    assert cosignatures.timestamp_of(signature.value) == 1_800_000_000
+    assert notes.timestamp_of(signature.value) == 1_800_000_000
     with pytest.raises(SignatureInvalid):
         key.public.verify(text.replace("two", "too"), signature)
 
@@ -138,7 +138,7 @@ def test_cosignature_covers_the_extension_lines() -> None:
 @pytest.mark.parametrize("value", [b"", b"\x00" * 71, b"\x00" * 73, b"\x80" + b"\x00" * 71])
 def test_value_of_another_shape_is_no_cosignature(value: bytes) -> None:
     with pytest.raises(SignatureInvalid):
-        cosignatures.timestamp_of(value)
+        notes.timestamp_of(value)
 
 
 LINE = Signature("k", b"\x00\x01\x02\x03", b"v").line()

@@ -249,7 +249,6 @@ def test_forged_cosignature_fails(owned: None, trusted: Policy) -> None:
     assert set(only_failures(entry)) == {"Witness running"}
 
 
-@pytest.mark.usefixtures("one_role")
 @pytest.mark.parametrize("parts", [ERASABLE, ("actor_id",)])
 def test_erased_parts_pass(parts: tuple[str, ...]) -> None:
     entry = make_sealed_entry()

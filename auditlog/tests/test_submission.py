@@ -12,30 +12,23 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from auditlog.submitting.submission import WitnessIsAt, WitnessRefused, WitnessUnreachable, submit
-from auditlog.tests.log_keys import SigningKey, make_witness_key
-from auditlog.tests.witness_process import FORK, LOG, OTHER_LOG, WitnessProcess, make_request, start_witness
-from auditlog.tlog.add_checkpoint import AddCheckpoint
-from auditlog.tlog.errors import Malformed
+from auditlog.tests.log_keys import make_witness_key
+from auditlog.tests.witness_process import LOG, WitnessProcess, make_request, start_witness
+from auditlog.tlog.checkpoints import AddCheckpoint
+from auditlog.tlog.lines import Malformed
 from auditlog.tlog.notes import Note, Signature, VerifierKey
-from webhooks.tests.receivers import (
+from compliance.outbound.tests.receivers import (
     Script,
     answer,
-    cut_short,
-    drip_body,
-    drip_headers,
-    huge,
-    huge_redirect,
-    nonsense,
     receiving,
-    reset,
     silence,
 )
 
 SECONDS = 20.0
-SIZE = "Content-Type: text/x.tlog.size"
 WITNESS = make_witness_key()
 REQUEST = make_request(3, 7)
 COSIGNATURE = WITNESS.sign(REQUEST.note.text)
+SIZE = "Content-Type: text/x.tlog.size"
 
 
 @pytest.fixture
@@ -83,19 +76,6 @@ def test_witness_tells_the_size_to_prove_from(running: WitnessProcess) -> None:
     assert send(running.url, make_request(told.value.size, 9), key=running.key)
 
 
-def test_refusals_of_a_witness_are_errors(running: WitnessProcess) -> None:
-    send(running.url, make_request(0, 5), key=running.key)
-
-    for status, request in (
-        (422, make_request(5, 9, tree=FORK)),
-        (403, make_request(5, 9, key=SigningKey())),
-        (404, make_request(0, 9, key=OTHER_LOG)),
-    ):
-        with pytest.raises(WitnessRefused) as refused:
-            send(running.url, request, key=running.key)
-        assert refused.value.status == status
-
-
 def test_request_is_that_of_the_protocol() -> None:
     with receiving(answer(200, COSIGNATURE.line().encode())) as server:
         assert send(f"{server.url}/w1") == COSIGNATURE
@@ -130,6 +110,7 @@ def test_answer_without_a_cosignature_that_verifies_is_refused(body: str) -> Non
     ("script", "status"),
     [
         (answer(409, b"7\n"), 409),
+        (answer(409, b"7\n", "Content-Type: text/plain"), 409),
         (answer(409, b"seven\n", SIZE), 409),
         (answer(409, b"07\n", SIZE), 409),
         (answer(409, b"3\n", SIZE), 409),
@@ -145,15 +126,8 @@ def test_other_answers_are_refusals_and_no_redirect_is_followed(script: Script, 
     assert len(refused.text) <= 200
 
 
-@pytest.mark.parametrize("script", [cut_short, reset, nonsense, huge, huge_redirect])
-def test_incomplete_or_endless_answer_is_no_answer(script: Script) -> None:
-    with receiving(script) as server, pytest.raises((WitnessUnreachable, WitnessRefused)):
-        send(server.url)
-
-
-@pytest.mark.parametrize("script", [silence, drip_headers, drip_body])
-def test_slow_answer_ends_at_the_deadline(script: Script) -> None:
-    with receiving(script) as server, pytest.raises(WitnessUnreachable, match="within"):
+def test_silence_ends_at_the_deadline() -> None:
+    with receiving(silence) as server, pytest.raises(WitnessUnreachable, match="within"):
         send(server.url, deadline=0.5)
 
 
@@ -197,5 +171,5 @@ def test_tls_certificate_is_verified(certificate: Path) -> None:
 
     with receiving(answer(200, COSIGNATURE.line().encode()), tls=context) as server:
         assert send(server.url, ca_file=str(certificate)) == COSIGNATURE
-        with pytest.raises(WitnessUnreachable, match="CERTIFICATE_VERIFY_FAILED"):
+        with pytest.raises(WitnessUnreachable, match="certificate not valid"):
             send(server.url)

@@ -13,12 +13,10 @@ import pytest
 
 from auditlog.tests.log_keys import ORIGIN, NumberTree, SigningKey, signed
 from auditlog.tests.witness_process import FORK, LOG, NAME, NEXT_LOG, OTHER_LOG, TREE, make_request
-from auditlog.tlog.add_checkpoint import SIZE_CONTENT_TYPE, AddCheckpoint
-from auditlog.tlog.checkpoints import Checkpoint
-from auditlog.tlog.cosignatures import timestamp_of
-from auditlog.tlog.errors import Malformed
+from auditlog.tlog.checkpoints import SIZE_CONTENT_TYPE, AddCheckpoint, Checkpoint
+from auditlog.tlog.lines import Malformed
 from auditlog.tlog.merkle import EMPTY_ROOT
-from auditlog.tlog.notes import Note, VerifierKey, parse_signatures
+from auditlog.tlog.notes import Note, VerifierKey, parse_signatures, timestamp_of
 from auditlog.witness.cosigning import CheckpointRefused, Witness
 from auditlog.witness.keys import key_of
 from auditlog.witness.server import WitnessServer

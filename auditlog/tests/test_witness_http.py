@@ -22,7 +22,7 @@ from auditlog.tests.witness_process import (
     make_request,
     start_witness,
 )
-from auditlog.tlog.add_checkpoint import MAX_REQUEST_BYTES, SIZE_CONTENT_TYPE
+from auditlog.tlog.checkpoints import MAX_REQUEST_BYTES, SIZE_CONTENT_TYPE
 from auditlog.tlog.notes import Note, parse_signatures, verified
 
 
@@ -131,20 +131,6 @@ def test_second_process_cannot_share_the_folder(running: WitnessProcess, tmp_pat
 
     assert (second.returncode, second.stderr) == (1, f"Another process uses {tmp_path / 'state'}\n")
     assert shown.stdout == f"{running.key.encode()}\n"
-
-
-def test_command_runs_without_the_services_databases(tmp_path: Path) -> None:
-    nowhere = dict.fromkeys(("DATABASE_URL", "TEST_DATABASE_URL"), "postgres://x:x@127.0.0.1:1/x")
-    environment = {**nowhere, "REDIS_URL": "redis://127.0.0.1:1", "SECRET_KEY": "x", "ENCRYPTION_KEYS": "x"}
-
-    running = start_witness(
-        tmp_path / "state", [LOG.public], program=("manage.py", "audit_witness"), environment=environment
-    )
-
-    try:
-        assert running.add(make_request(0, 5))[0] == 200
-    finally:
-        running.kill()
 
 
 def test_policy_names_the_logs(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from django.conf import settings
 
 from auditlog.tests.log_keys import NumberTree, SigningKey, signed
-from auditlog.tlog.add_checkpoint import AddCheckpoint
+from auditlog.tlog.checkpoints import AddCheckpoint
 from auditlog.tlog.notes import VerifierKey
 
 SECONDS = 60.0
@@ -61,15 +61,12 @@ def start_witness(
     log_keys: Sequence[VerifierKey],
     *,
     program: Sequence[str] = PLAIN,
-    environment: dict[str, str] | None = None,
 ) -> WitnessProcess:
-    """Start one on a free port; without an environment of its own it gets an empty one."""
+    """Start one on a free port, with an empty environment."""
     command = [sys.executable, *program, "--listen", "127.0.0.1:0", "--state", str(state), "--name", NAME]
     for key in log_keys:
         command += ["--log", key.encode()]
-    process = subprocess.Popen(
-        command, cwd=settings.BASE_DIR, env=environment or {}, stdout=subprocess.PIPE, text=True
-    )
+    process = subprocess.Popen(command, cwd=settings.BASE_DIR, env={}, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     vkey, listening = process.stdout.readline().strip(), process.stdout.readline()
     return WitnessProcess(process, VerifierKey.parse(vkey), int(listening.rpartition(" ")[2]))

@@ -1,8 +1,7 @@
-"""The parts that lines of the C2SP formats consist of: decimals, hashes in base64, UTF-8 text."""
+"""The parts that lines of the C2SP formats consist of, and the errors in texts and proofs."""
 
 import re
 
-from auditlog.tlog.errors import Malformed
 from compliance.core.encodings import b64_decode, b64_encode
 
 HASH_BYTES = 32
@@ -10,6 +9,22 @@ MAX_SIZE = 2**63 - 1
 MAX_PATH = 63  # hashes of a proof
 _DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f]")
+
+
+class TlogError(ValueError):
+    """Base of these errors; the text says what is wrong."""
+
+
+class Malformed(TlogError):
+    """The text is not in the format it should be in."""
+
+
+class ProofInvalid(TlogError):
+    """A Merkle proof does not lead to the root, or has the wrong length."""
+
+
+class SignatureInvalid(TlogError):
+    """A signature of a known key does not verify, or a signature that is needed is missing."""
 
 
 def read_decimal(text: str) -> int:

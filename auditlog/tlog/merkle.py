@@ -4,11 +4,10 @@ Proofs ask for hashes by `subtree(start, end)`, the hash of leaves `start` to `e
 for complete subtrees: `end - start` is a power of two, and `start` a multiple of it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 
-from auditlog.tlog.errors import ProofInvalid
-from auditlog.tlog.lines import HASH_BYTES
+from auditlog.tlog.lines import HASH_BYTES, ProofInvalid
 
 EMPTY_ROOT = sha256(b"").digest()
 
@@ -24,39 +23,6 @@ def leaf_hash(data: bytes) -> bytes:
 def node_hash(left: bytes, right: bytes) -> bytes:
     """Return the hash of the node above these two."""
     return sha256(b"\x01" + left + right).digest()
-
-
-class Frontier:
-    """A growing tree of which only the roots of its largest complete subtrees are kept.
-
-    `size`: leaves so far. `hashes`: the roots, from left to right, one for each bit that is set in `size`; to
-    go on with a stored tree, give both. Raises `ProofInvalid` if they do not fit.
-    """
-
-    def __init__(self, size: int = 0, hashes: Iterable[bytes] = ()) -> None:
-        self.size, self.hashes = size, list(hashes)
-        if size < 0 or len(self.hashes) != size.bit_count():
-            raise ProofInvalid(f"{len(self.hashes)} hashes do not make a tree of {size} leaves")
-
-    def append(self, leaf: bytes) -> None:
-        """Add a leaf, given by its hash."""
-        self.extend((leaf,))
-
-    def extend(self, leaves: Iterable[bytes]) -> None:
-        """Add leaves, given by their hashes."""
-        hashes, size = self.hashes, self.size
-        for leaf in leaves:
-            node, level = leaf, size
-            while level & 1:
-                # Written out: this runs once for each leaf of the log.
-                node, level = sha256(b"\x01" + hashes.pop() + node).digest(), level >> 1
-            hashes.append(node)
-            size += 1
-        self.size = size
-
-    def root(self) -> bytes:
-        """Return the root of the tree as it is now."""
-        return _joined(self.hashes)
 
 
 def tree_root(size: int, subtree: Subtree) -> bytes:
@@ -93,12 +59,6 @@ def root_from_inclusion(index: int, size: int, leaf: bytes, path: Sequence[bytes
     return node
 
 
-def verify_inclusion(index: int, size: int, leaf: bytes, path: Sequence[bytes], root: bytes) -> None:
-    """Check that the leaf with the hash `leaf` is the one at `index` under `root`; raises `ProofInvalid`."""
-    if root_from_inclusion(index, size, leaf, path) != root:
-        raise ProofInvalid("The inclusion proof leads to another root")
-
-
 def verify_consistency(
     old_size: int, old_root: bytes, new_size: int, new_root: bytes, path: Sequence[bytes]
 ) -> None:
@@ -110,23 +70,16 @@ def verify_consistency(
             raise ProofInvalid("A tree without leaves has another root")
     if old_size == 0:
         return
-    found_old, found_new = _roots_from_consistency(old_size, old_root, steps, path)
-    if (found_old, found_new) != (old_root, new_root):
-        raise ProofInvalid("The consistency proof leads to other roots")
-
-
-def _roots_from_consistency(
-    old_size: int, old_root: bytes, steps: list[Span], path: Sequence[bytes]
-) -> tuple[bytes, bytes]:
-    old = new = old_root
+    first = second = old_root
     for position, ((start, end), node) in enumerate(zip(steps, path, strict=True)):
         if position == 0 and end == old_size:
-            old = new = node
+            first = second = node
         elif start < old_size:
-            old, new = node_hash(node, old), node_hash(node, new)
+            first, second = node_hash(node, first), node_hash(node, second)
         else:
-            new = node_hash(new, node)
-    return old, new
+            second = node_hash(second, node)
+    if (first, second) != (old_root, new_root):
+        raise ProofInvalid("The consistency proof leads to other roots")
 
 
 def _siblings(index: int, size: int) -> list[Span]:
@@ -176,22 +129,11 @@ def _middle(start: int, end: int) -> int:
 def _hash_of(span: Span, subtree: Subtree) -> bytes:
     """Return the hash of a subtree that may be incomplete, from the complete ones in it."""
     start, end = span
-    found: list[bytes] = []
-    while start < end:
-        width = 1 << (end - start).bit_length() - 1
-        found.append(subtree(start, start + width))
-        start += width
-    return _joined(found)
-
-
-def _joined(hashes: Sequence[bytes]) -> bytes:
-    """Return the root over complete subtrees that lie side by side, the largest first."""
-    if not hashes:
+    if start == end:
         return EMPTY_ROOT
-    *others, root = hashes
-    for left in reversed(others):
-        root = node_hash(left, root)
-    return root
+    middle = start + (1 << (end - start).bit_length() - 1)
+    left = subtree(start, middle)
+    return left if middle == end else node_hash(left, _hash_of((middle, end), subtree))
 
 
 def _check_hashes(path: Sequence[bytes], count: int) -> None:

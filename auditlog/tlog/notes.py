@@ -1,6 +1,6 @@
 """Signed notes (C2SP signed-note): a text and the signatures under it, and the keys that verify them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Self
@@ -8,18 +8,35 @@ from typing import Self
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from auditlog.tlog import cosignatures
-from auditlog.tlog.errors import Malformed, SignatureInvalid
-from auditlog.tlog.lines import read_base64, read_text
+from auditlog.tlog.lines import MAX_SIZE, Malformed, SignatureInvalid, read_base64, read_text
 from compliance.core.encodings import b64_encode
 
-ED25519 = 0x01
-COSIGNATURE = cosignatures.ALGORITHM
+ED25519, COSIGNATURE = 0x01, 0x04
+TIMESTAMP_BYTES = 8
+VALUE_BYTES = TIMESTAMP_BYTES + 64
 MAX_NOTE_BYTES = 1024 * 1024
 MAX_SIGNATURES = 64
 KEY_ID_BYTES = 4
 PUBLIC_BYTES = 32
 _DASH = "\N{EM DASH} "
+
+
+def message(checkpoint_text: str, timestamp: int) -> bytes:
+    """Return what a witness signs: that at `timestamp` this was the largest consistent tree it had seen."""
+    return f"cosignature/v1\ntime {timestamp}\n{checkpoint_text}".encode()
+
+
+def cosign(sign: Callable[[bytes], bytes], checkpoint_text: str, timestamp: int) -> bytes:
+    """Return the value of a cosignature; `sign` makes the Ed25519 signature of a message."""
+    return timestamp.to_bytes(TIMESTAMP_BYTES, "big") + sign(message(checkpoint_text, timestamp))
+
+
+def timestamp_of(value: bytes) -> int:
+    """Return the time of a cosignature's value; raises `SignatureInvalid` if it has none."""
+    timestamp = int.from_bytes(value[:TIMESTAMP_BYTES], "big")
+    if len(value) != VALUE_BYTES or timestamp > MAX_SIZE:
+        raise SignatureInvalid("Not a cosignature with a time")
+    return timestamp
 
 
 @dataclass(frozen=True)
@@ -43,7 +60,7 @@ class Signature:
         octets = read_base64(encoded)
         if len(octets) <= KEY_ID_BYTES:
             raise Malformed("A signature without a value")
-        return cls(_check_name(name), octets[:KEY_ID_BYTES], octets[KEY_ID_BYTES:])
+        return cls(check_name(name), octets[:KEY_ID_BYTES], octets[KEY_ID_BYTES:])
 
 
 @dataclass(frozen=True)
@@ -79,7 +96,7 @@ class VerifierKey:
         """Make the key of this name from its 32 octets; raises `Malformed`."""
         if algorithm not in {ED25519, COSIGNATURE} or len(public) != PUBLIC_BYTES:
             raise Malformed(f"Not an Ed25519 key of type 0x01 or 0x04: {name!r}")
-        key_id = sha256(f"{_check_name(name)}\n".encode() + bytes([algorithm]) + public).digest()
+        key_id = sha256(f"{check_name(name)}\n".encode() + bytes([algorithm]) + public).digest()
         return cls(name, key_id[:KEY_ID_BYTES], algorithm, public)
 
     @classmethod
@@ -98,22 +115,21 @@ class VerifierKey:
         return f"{self.name}+{self.key_id.hex()}+{b64_encode(bytes([self.algorithm]) + self.public)}"
 
     def signature(self, value: bytes) -> Signature:
-        """Return `value` as a signature by this key; it is not verified."""
         return Signature(self.name, self.key_id, value)
 
     def is_named_in(self, signature: Signature) -> bool:
-        """Whether the signature says that this key made it."""
+        """Return whether the signature says that this key made it."""
         return (self.name, self.key_id) == (signature.name, signature.key_id)
 
     def verify(self, text: str, signature: Signature) -> None:
         """Check that this key made the signature of a note's text; raises `SignatureInvalid`."""
-        message, value = text.encode(), signature.value
+        signed, value = text.encode(), signature.value
         if self.algorithm == COSIGNATURE:
-            message, value = cosignatures.signed_part(text, value)
+            signed, value = message(text, timestamp_of(value)), value[TIMESTAMP_BYTES:]
         try:
             if not self.is_named_in(signature):
                 raise SignatureInvalid(f"Not a signature by {self.name}")
-            Ed25519PublicKey.from_public_bytes(self.public).verify(value, message)
+            Ed25519PublicKey.from_public_bytes(self.public).verify(value, signed)
         except InvalidSignature as error:
             raise SignatureInvalid(f"The signature by {self.name} does not verify") from error
 
@@ -139,7 +155,8 @@ def verified(note: Note, keys: Iterable[VerifierKey]) -> list[Signature]:
     return list(dict.fromkeys(signature for signature, _ in known))
 
 
-def _check_name(name: str) -> str:
+def check_name(name: str) -> str:
+    """Return the name if a key can have it; raises `Malformed`."""
     if not name or "+" in name or any(letter.isspace() for letter in name):
         raise Malformed(f"Not a key's name: {name[:64]!r}")
     return name

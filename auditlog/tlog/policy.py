@@ -6,21 +6,12 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from auditlog.tlog.checkpoints import Checkpoint
-from auditlog.tlog.errors import Malformed, SignatureInvalid
-from auditlog.tlog.lines import read_decimal
+from auditlog.tlog.lines import Malformed, read_decimal
 from auditlog.tlog.notes import COSIGNATURE, ED25519, Note, VerifierKey, verified
 
 MAX_GROUPS = 128  # a chain of groups is followed by recursion
 NONE = "none"
 _FOREIGN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-
-
-@dataclass(frozen=True)
-class TrustedLog:
-    """A log of a policy; its origin is the key's name. Several keys of one origin: the log rotates them."""
-
-    key: VerifierKey
-    url: str | None = None
 
 
 @dataclass(frozen=True)
@@ -42,9 +33,12 @@ class Quorum:
 
 @dataclass
 class Policy:
-    """What `parse` reads; `quorum` names a witness, a group or `none`."""
+    """A parsed policy; `quorum` names a witness, a group or `none`.
 
-    logs: list[TrustedLog] = field(default_factory=list)
+    A log's origin is its key's name. Several keys of one origin: the log rotates them.
+    """
+
+    logs: list[VerifierKey] = field(default_factory=list)
     witnesses: list[TrustedWitness] = field(default_factory=list)
     groups: dict[str, Quorum] = field(default_factory=dict)
     quorum: str = ""
@@ -55,10 +49,9 @@ class Policy:
         # Names are opaque octets: what is not UTF-8 stays what it is.
         lines = (text if isinstance(text, str) else text.decode(errors="surrogateescape")).split("\n")
         policy = cls()
-        reader = _Reader(policy)
         for number, line in enumerate(lines, 1):
             try:
-                reader.read(line)
+                policy._read(line)
             except Malformed as error:
                 raise Malformed(f"Line {number} of the policy: {error}") from error
         if not policy.quorum:
@@ -66,19 +59,8 @@ class Policy:
         return policy
 
     def is_met(self, names: Collection[str]) -> bool:
-        """Whether cosignatures of the witnesses with these names of the policy are enough."""
+        """Return whether cosignatures of the witnesses with these names of the policy are enough."""
         return self.quorum == NONE or self._counts(self.quorum, names)
-
-    def verify(self, note: Note) -> Checkpoint:
-        """Check that a log of the policy signed the checkpoint and enough witnesses cosigned it.
-
-        Raises: TlogError.
-        """
-        checkpoint = Checkpoint.parse(note.text)
-        verified(note, [log.key for log in self.logs if log.key.name == checkpoint.origin])
-        if not self.is_met(self.cosigners(note)):
-            raise SignatureInvalid("Not enough witnesses have cosigned")
-        return checkpoint
 
     def cosigners(self, note: Note) -> set[str]:
         """Return the names of the witnesses that cosigned a note.
@@ -98,67 +80,45 @@ class Policy:
             return name in names
         return sum(self._counts(member, names) for member in group.members) >= group.threshold
 
-
-class _Reader:
-    """Fills a policy line by line."""
-
-    def __init__(self, policy: Policy) -> None:
-        self.policy = policy
-        self._defined: set[str] = set()
-        self._grouped: set[str] = set()
-
-    def read(self, line: str) -> None:
+    def _read(self, line: str) -> None:
         if _FOREIGN.search(line):
             raise Malformed("A control character")
         words = [word for word in re.split(r"[ \t]", line) if word]
         if not words or words[0].startswith("#"):
             return
         match words:
-            case ["log", vkey]:
-                self._log(vkey)
-            case ["log", vkey, url]:
-                self._log(vkey, url)
-            case ["witness", name, vkey]:
-                self._witness(name, vkey)
-            case ["witness", name, vkey, url]:
-                self._witness(name, vkey, url)
+            case ["log", vkey] | ["log", vkey, _]:
+                self.logs.append(_new_key(vkey, ED25519, self.logs))
+            case ["witness", name, vkey] | ["witness", name, vkey, _]:
+                key = _new_key(vkey, COSIGNATURE, (witness.key for witness in self.witnesses))
+                self._check_new(name)
+                self.witnesses.append(TrustedWitness(name, key, *words[3:]))
             case ["group", name, threshold, *members]:
-                self._group(name, threshold, members)
+                self._check_new(name)
+                self.groups[name] = self._group(threshold, members)
             case ["quorum", name]:
-                self._quorum(name)
+                if self.quorum or (name != NONE and name not in self._defined()):
+                    raise Malformed(f"A second quorum, or not defined before: {name!r}")
+                self.quorum = name
             case _:
                 raise Malformed(f"Not a line of a policy: {line[:64]!r}")
 
-    def _log(self, vkey: str, url: str | None = None) -> None:
-        key = _new_key(vkey, ED25519, (log.key for log in self.policy.logs))
-        self.policy.logs.append(TrustedLog(key, url))
-
-    def _witness(self, name: str, vkey: str, url: str | None = None) -> None:
-        key = _new_key(vkey, COSIGNATURE, (witness.key for witness in self.policy.witnesses))
-        self._define(name)
-        self.policy.witnesses.append(TrustedWitness(name, key, url))
-
-    def _group(self, name: str, threshold: str, members: list[str]) -> None:
-        for member in members:
-            if member not in self._defined or member in self._grouped:
-                raise Malformed(f"Not defined before, or a member of a group already: {member!r}")
-            self._grouped.add(member)
+    def _group(self, threshold: str, members: list[str]) -> Quorum:
+        free = self._defined() - {member for group in self.groups.values() for member in group.members}
+        if not free.issuperset(members) or len(set(members)) < len(members):
+            raise Malformed("A member that is not defined before, or is a member of a group already")
         count = {"any": 1, "all": len(members)}.get(threshold)
         count = read_decimal(threshold) if count is None else count
-        if not 1 <= count <= len(members) or len(self.policy.groups) >= MAX_GROUPS:
+        if not 1 <= count <= len(members) or len(self.groups) >= MAX_GROUPS:
             raise Malformed(f"A threshold from 1 to {len(members)}, and at most {MAX_GROUPS} groups")
-        self._define(name)
-        self.policy.groups[name] = Quorum(count, tuple(members))
+        return Quorum(count, tuple(members))
 
-    def _quorum(self, name: str) -> None:
-        if self.policy.quorum or (name != NONE and name not in self._defined):
-            raise Malformed(f"A second quorum, or not defined before: {name!r}")
-        self.policy.quorum = name
+    def _defined(self) -> set[str]:
+        return {witness.name for witness in self.witnesses} | self.groups.keys()
 
-    def _define(self, name: str) -> None:
-        if name == NONE or name in self._defined:
+    def _check_new(self, name: str) -> None:
+        if name == NONE or name in self._defined():
             raise Malformed(f"Defined already: {name!r}")
-        self._defined.add(name)
 
 
 def _new_key(vkey: str, algorithm: int, others: Iterable[VerifierKey]) -> VerifierKey:
@@ -168,3 +128,29 @@ def _new_key(vkey: str, algorithm: int, others: Iterable[VerifierKey]) -> Verifi
     if any(key.public == other.public for other in others):
         raise Malformed("The same key twice")
     return key
+
+
+@dataclass(frozen=True)
+class Trust:
+    """Keys of the log, which its checkpoints must be signed by; `policy` demands cosignatures."""
+
+    keys: tuple[VerifierKey, ...]
+    policy: Policy | None = None
+
+    @classmethod
+    def of(cls, keys: Collection[VerifierKey], policy: Policy | None) -> "Trust":
+        """Trust these keys and those of the policy's logs."""
+        return cls((*keys, *(policy.logs if policy else ())), policy)
+
+    def checkpoint(self, note: Note) -> Checkpoint:
+        """Return the checkpoint that a note states. Raises: TlogError unless a trusted key signed it."""
+        checkpoint = Checkpoint.parse(note.text)
+        named = [key for key in self.keys if key.name == checkpoint.origin]
+        if not named:
+            raise Malformed(f"No trusted key is named {checkpoint.origin}")
+        verified(note, named)
+        return checkpoint
+
+    def is_witnessed(self, note: Note) -> bool:
+        """Return whether the policy's quorum cosigned. Raises: TlogError if a cosignature does not verify."""
+        return self.policy is None or self.policy.is_met(self.policy.cosigners(note))

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final
 
-from auditlog.tlog.errors import TlogError
-from auditlog.tlog.lines import HASH_BYTES
+from auditlog.tlog.lines import HASH_BYTES, TlogError
 from auditlog.tlog.merkle import node_hash, tree_root
 
 WIDTH: Final = 256

@@ -1,4 +1,4 @@
-"""What a verification finds, and its verdict."""
+"""Findings of a verification, and its verdict."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -8,7 +8,7 @@ MOST_KEPT: Final = 20
 
 
 class LogOutcome(StrEnum):
-    """What a verification says; `CANNOT_TELL` where something it needs is absent."""
+    """The verdict of a verification; `CANNOT_TELL` where something it needs is absent."""
 
     VERIFIED = "verified"
     TAMPERED = "tampered"

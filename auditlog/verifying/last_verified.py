@@ -16,13 +16,11 @@ from django.conf import settings
 from auditlog.models import SignedHead
 from auditlog.sealing.tree import StoredTiles
 from auditlog.tlog.checkpoints import Checkpoint
-from auditlog.tlog.errors import TlogError
 from auditlog.tlog.notes import Note
 from compliance.core import environments
 from compliance.core.errors import Invalid
 
 LATE: Final = timedelta(days=8)
-_UNREADABLE: Final = "AUDIT_VERIFIED_FILE cannot be read"
 
 
 @dataclass(frozen=True)
@@ -36,13 +34,13 @@ class LastVerified:
 def read() -> LastVerified | None:
     """Return what was verified last in the current environment, if anything. Raises: Invalid."""
     found = _contents().get(environments.current())
-    if found is None:
+    if found is None or (isinstance(found, dict) and "failure" in found and "note" not in found):
         return None
     try:
         checkpoint = Checkpoint.parse(Note.parse(found["note"]).text)
         return LastVerified(checkpoint, datetime.fromisoformat(found["verified_at"]))
-    except (TlogError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise Invalid(f"{_UNREADABLE}: {error}") from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise Invalid(f"AUDIT_VERIFIED_FILE cannot be read: {error}") from error
 
 
 def problem(now: datetime) -> str:
@@ -50,22 +48,39 @@ def problem(now: datetime) -> str:
 
     Cheap: reads the few tiles that make the root of the tree as it was then. Raises: Invalid.
     """
+    if found := failure():
+        return found
     last = read()
     if last is None:
         first = SignedHead.objects.order_by("size").first()
         is_late = first is not None and first.signed_at < now - LATE
         return "audit_verify has verified nothing yet" if is_late else ""
-    if not _begins_with(last.checkpoint):
+    if StoredTiles().root_or_nothing(last.checkpoint.size) != last.checkpoint.root:
         return f"the log no longer begins with the {last.checkpoint.size} entries that were verified last"
     is_late = last.verified_at < now - LATE
     return f"last verified on {last.verified_at:%Y-%m-%d %H:%M}" if is_late else ""
 
 
-def keep(note: str, *, now: datetime) -> None:
-    """Remember a verified checkpoint of the current environment; without AUDIT_VERIFIED_FILE, do nothing."""
+def failure() -> str:
+    """Return what the last verification found wrong; empty if it found nothing. Raises: Invalid."""
+    return str((_contents().get(environments.current()) or {}).get("failure", ""))
+
+
+def keep(note: str | None, *, now: datetime) -> None:
+    """Remember that the current environment's log verified, and its newest checkpoint, if there is one."""
+    _write({"note": note, "verified_at": now.isoformat()} if note else {"failure": ""})
+
+
+def keep_failure(flaw: str, *, now: datetime) -> None:
+    """Remember that the log did not verify, beside what was verified before, until it verifies again."""
+    before = _contents().get(environments.current()) or {}
+    _write({**before, "failure": f"audit_verify, {now:%Y-%m-%d %H:%M} UTC: {flaw}"})
+
+
+def _write(entry: dict[str, str]) -> None:
+    """Store the current environment's entry; without AUDIT_VERIFIED_FILE, do nothing."""
     if not settings.AUDIT_VERIFIED_FILE:
         return
-    entry = {"note": note, "verified_at": now.isoformat()}
     contents = {**_contents(), environments.current().value: entry}
     target = Path(settings.AUDIT_VERIFIED_FILE)
     written = target.with_name(f"{target.name}.{os.getpid()}")
@@ -74,22 +89,12 @@ def keep(note: str, *, now: datetime) -> None:
     written.replace(target)
 
 
-def _begins_with(checkpoint: Checkpoint) -> bool:
-    try:
-        return StoredTiles().root(checkpoint.size) == checkpoint.root
-    except TlogError:
-        return False
-
-
 def _contents() -> dict[str, Any]:
-    if not settings.AUDIT_VERIFIED_FILE:
-        return {}
+    path = Path(settings.AUDIT_VERIFIED_FILE)
     try:
-        found = json.loads(Path(settings.AUDIT_VERIFIED_FILE).read_bytes())
-    except FileNotFoundError:
-        return {}
+        found = json.loads(path.read_bytes()) if settings.AUDIT_VERIFIED_FILE and path.exists() else {}
     except (OSError, ValueError) as error:
-        raise Invalid(f"{_UNREADABLE}: {error}") from error
+        raise Invalid(f"AUDIT_VERIFIED_FILE cannot be read: {error}") from error
     if not isinstance(found, dict):
-        raise Invalid(f"{_UNREADABLE}: it is not an object")
+        raise Invalid("AUDIT_VERIFIED_FILE is not an object")
     return found

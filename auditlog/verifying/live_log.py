@@ -5,22 +5,23 @@ each checkpoint are computed from those. Memory does not grow with the log.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
+from auditlog.errors import TreeDamaged
 from auditlog.models import SignedHead
+from auditlog.sealing import keys
 from auditlog.sealing.tree import Head, StoredTiles, head
-from auditlog.tlog.errors import TlogError
+from auditlog.tlog import tiles
+from auditlog.tlog.lines import TlogError
 from auditlog.tlog.merkle import EMPTY_ROOT
-from auditlog.tlog.notes import Note
-from auditlog.tlog.tiles import FULL, HASH, WIDTH, Coordinates, perfect_root
-from auditlog.verifying import completeness
-from auditlog.verifying.contents import Naming, recomputed
-from auditlog.verifying.findings import MOST_KEPT, Damage, Flaw, Verdict
-from auditlog.verifying.recount import Recount
-from auditlog.verifying.stillness import contents_kept
-from auditlog.verifying.trust import Trust
+from auditlog.tlog.notes import Note, VerifierKey
+from auditlog.tlog.policy import Policy, Trust
+from auditlog.tlog.tiles import FULL, HASH, WIDTH, Coordinates, extended, partial_tiles, perfect_root
+from auditlog.verifying import completeness, contents, last_verified
+from auditlog.verifying.findings import MOST_KEPT, Damage, Flaw, LogOutcome, Verdict
 from compliance.core import environments
 from compliance.stores import sql
 
@@ -28,8 +29,6 @@ BLOCK: Final = 64 * WIDTH
 STATEMENT_SECONDS: Final = 3600
 # A look-up for each entry in the order of leaves; other plans would read the whole table for each block.
 _PLANS: Final = "; ".join(f"SET LOCAL enable_{plan} = {{0}}" for plan in ("hashjoin", "mergejoin", "sort"))
-_LOOK_UPS: Final = _PLANS.format("off")
-_ANY: Final = _PLANS.format("on")
 
 Tell = Callable[[int, int, float], None]
 """Takes progress: leaves done, leaves of the tree, seconds since the start."""
@@ -37,37 +36,85 @@ Tell = Callable[[int, int, float], None]
 
 @dataclass(frozen=True)
 class Claim:
-    """Someone's statement that the first `size` leaves have this root."""
+    """Someone's statement that the first `size` leaves have this root.
+
+    `is_kept`: it was kept outside of the database, whose writer cannot have changed it with the log.
+    """
 
     size: int
     root: bytes
     source: str
+    is_kept: bool = False
 
 
-@dataclass
-class VerifiedLog:
-    """The verdict, and the newest checkpoint that a trusted key signed, as a note."""
+@dataclass(frozen=True)
+class Demands:
+    """A caller's demands: keys (else the log's own), witnesses, and old checkpoints by name."""
 
-    verdict: Verdict
-    newest: SignedHead | None = None
+    keys: Sequence[VerifierKey] = ()
+    policy: Policy | None = None
+    against: Sequence[tuple[str, Note]] = ()
 
 
-def verify(*, trust: Trust, claims: Iterable[Claim], tell: Tell) -> VerifiedLog:
-    """Verify the current environment's log; it must also contain what is claimed of it."""
-    with contents_kept():
+def verify_log(*, demands: Demands, tell: Tell, now: datetime) -> Verdict:
+    """Verify the current environment's log; remember its newest checkpoint, or what is wrong.
+
+    It must contain the checkpoint that was verified last and those of the demands. Raises: Invalid if
+    AUDIT_VERIFIED_FILE is damaged, LogKeysMissing.
+    """
+    trust = Trust.of(demands.keys or keys.verifier_keys(now=now), demands.policy)
+    flaws, stated = [], []
+    for name, note in demands.against:
+        try:
+            stated.append((name, trust.checkpoint(note)))
+        except TlogError as error:
+            flaws.append(Flaw(Damage.CHECKPOINT, f"{name}: {error}"))
+    if (before := last_verified.read()) is not None:
+        stated.append(("the checkpoint verified last", before.checkpoint))
+    claims = [Claim(checkpoint.size, checkpoint.root, name, is_kept=True) for name, checkpoint in stated]
+    verdict, newest = Verdict(environments.current().value), None
+    try:
         with environments.snapshot(timeout_seconds=STATEMENT_SECONDS):
-            found = _Run(head(), trust, sorted(claims, key=lambda claim: claim.size)).result(tell)
-        found.verdict.add(*completeness.queue_flaws(timeout_seconds=STATEMENT_SECONDS))
-    return found
+            run = _Run(head(), trust, sorted(claims, key=lambda claim: claim.size), verdict)
+            run.verify(tell)
+            newest = run.newest
+    except TreeDamaged as error:
+        flaws.append(Flaw(Damage.HEAD, error.message))
+    verdict.add(*flaws)
+    if verdict.outcome is LogOutcome.TAMPERED:
+        last_verified.keep_failure(str(verdict.flaws[0]), now=now)
+    elif verdict.outcome is LogOutcome.VERIFIED:
+        last_verified.keep(newest.note if newest else None, now=now)
+    return verdict
+
+
+class RecountedTree:
+    """The tree computed from its leaves; keeps the partial tiles, and those that the last leaves changed."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.edge: dict[Coordinates, bytes] = {}
+        self._tiles: dict[Coordinates, bytes] = {}
+
+    def add(self, leaves: Iterable[bytes], count: int) -> dict[Coordinates, bytes]:
+        """Add so many leaf hashes; return the tiles that they change."""
+        changed = extended(self.size, self.edge, leaves)
+        self._tiles = self.edge | changed
+        self.size += count
+        self.edge = {place: self._tiles[place] for place in partial_tiles(self.size)}
+        return changed
+
+    def root(self, size: int) -> bytes:
+        """Return the root of the first `size` leaves, the last of which was added last."""
+        return tiles.root(lambda level, index: self._tiles[level, index], size)
 
 
 @dataclass
 class _Run:
     head: Head
     trust: Trust
-    claims: Sequence[Claim]
-    verdict: Verdict = field(default_factory=lambda: Verdict(environments.current().value))
-    naming: Naming = field(default_factory=Naming)
+    claims: Collection[Claim]
+    verdict: Verdict
     newest: SignedHead | None = None
     signed: int = 0
     witnessed: int = 0
@@ -75,76 +122,66 @@ class _Run:
     _last_contained: int = 0
     _lost: int = 0
 
-    def result(self, tell: Tell) -> VerifiedLog:
-        began = time.monotonic()
-        tree = Recount(self._compare_upper)
+    def verify(self, tell: Tell) -> None:
+        began, tree, counts = time.monotonic(), RecountedTree(), completeness.counts()
         self._check_rolled_back()
-        sql.execute(_LOOK_UPS)
-        size = min(self.head.size, WIDTH * completeness.leaf_tiles())
+        sql.execute(_PLANS.format("off"))
+        size = min(self.head.size, WIDTH * counts.leaf_tiles)
         for start in range(0, size, BLOCK):
-            self._verify_block(tree, start, min(size, start + BLOCK))
-            tell(tree.size, size, time.monotonic() - began)
-        sql.execute(_ANY)
-        for place, tile in tree.partial_tiles():
-            self._compare_upper(place, tile)
-        self._check_head(tree)
-        self.verdict.flaws = list(map(self.naming.reconsidered, self.verdict.flaws))
-        for flaw in completeness.flaws(self.head):
-            self.verdict.add(flaw)
-        self._count(time.monotonic() - began)
-        return VerifiedLog(self.verdict, self.newest)
+            end = min(size, start + BLOCK)
+            self._compare_upper(tree.add(self._leaves(start, end), end - start), is_full=True)
+            for claim in self._statements(start, end):
+                self._compare_root(claim, tree)
+            tell(end, size, time.monotonic() - began)
+        sql.execute(_PLANS.format("on"))
+        self._compare_upper(tree.edge, is_full=False)
+        if (tree.root(size) if size > 0 else EMPTY_ROOT) != self.head.root:
+            self._add(Damage.HEAD, f"the head is not the root of its {self.head.size} leaves")
+        self.verdict.add(*completeness.flaws(self.head))
+        self._count(counts, time.monotonic() - began)
 
-    def _verify_block(self, tree: Recount, start: int, end: int) -> None:
-        statements = list(self._statements(start, end))
-        for tile in self._tiles(start, end):
-            tree.add(tile)
-            while statements and statements[0].size <= tree.size:
-                self._compare_root(statements.pop(0), tree)
+    def _add(self, damage: Damage, detail: str) -> None:
+        self.verdict.add(Flaw(damage, detail))
 
-    def _tiles(self, start: int, end: int) -> Iterator[bytes]:
-        """Yield the tiles of these leaves, after a comparison with the rows' hashes."""
-        stored = StoredTiles()
-        places = [(0, index) for index in range(start // WIDTH, -(-end // WIDTH))]
-        stored.load([*places, *{(1, index // WIDTH) for _, index in places}])
-        kept_from = min(end, max(start, self.head.minimum_index))
-        hashes = recomputed(kept_from, end)
-        for _, index in places:
-            first, last = index * WIDTH, min(end, (index + 1) * WIDTH)
-            tile = stored.fetch(0, index)[: (last - first) * HASH].ljust((last - first) * HASH, b"\0")
-            dropped = max(0, min(last, kept_from) - first)
-            present = [tile[n * HASH : (n + 1) * HASH] for n in range(dropped)]
-            present += hashes[first + dropped - kept_from : last - kept_from]
-            yield tile if b"".join(present) == tile else self._examine(stored, index, tile, present)
-
-    def _examine(self, stored: StoredTiles, index: int, tile: bytes, present: Sequence[bytes]) -> bytes:
-        """Name what is wrong in a tile or its leaves; return the tile as it seems to have been sealed."""
-        hashes = b"".join(present)
-        if len(hashes) == len(tile) and self._was_sealed(stored, index, hashes):
-            self.verdict.add(Flaw(Damage.TILE, f"tile 0/{index} is not as sealed; its entries are"))
-            return hashes
-        sealed = {index * WIDTH + n: tile[n * HASH : (n + 1) * HASH] for n in range(len(present))}
-        bad = [place for n, place in enumerate(sealed) if sealed[place] != present[n]]
-        named = bad[: max(0, MOST_KEPT - self.verdict.flaw_count)]
-        if named:
-            found = {place: present[place - index * WIDTH] for place in named}
-            self.verdict.add(*self.naming.flaws({place: sealed[place] for place in named}, found))
-        self.verdict.flaw_count += len(bad) - len(named)
-        return tile
+    def _leaves(self, start: int, end: int) -> Iterator[bytes]:
+        """Yield the hashes of these leaves as they seem to have been sealed; compares them with the rows."""
+        stored, places = StoredTiles(), range(start // WIDTH, -(-end // WIDTH))
+        stored.load([*((0, index) for index in places), *{(1, index // WIDTH) for index in places}])
+        rows = contents.recomputed(start, end)
+        for index in places:
+            leaves = range(index * WIDTH, min(end, (index + 1) * WIDTH))
+            tile = stored.fetch(0, index)
+            sealed = [tile[n * HASH : (n + 1) * HASH].ljust(HASH, b"\0") for n in range(len(leaves))]
+            present = [
+                rows.get(leaf, b"") if leaf >= self.head.minimum_index else kept
+                for leaf, kept in zip(leaves, sealed, strict=True)
+            ]
+            if sealed == present:
+                yield from sealed
+            elif all(present) and self._was_sealed(stored, index, b"".join(present)):
+                self._add(Damage.TILE, f"tile 0/{index} is not as sealed; its entries are")
+                yield from present
+            else:
+                bad = [leaf for n, leaf in enumerate(leaves) if present[n] != sealed[n]]
+                named = bad[: max(0, MOST_KEPT - self.verdict.flaw_count)]
+                self.verdict.add(*contents.flaws({leaf: rows.get(leaf, b"") for leaf in named}))
+                self.verdict.flaw_count += len(bad) - len(named)
+                yield from sealed
 
     def _was_sealed(self, stored: StoredTiles, index: int, tile: bytes) -> bool:
-        """Whether the tile above, or the head, has the root that these hashes lead to."""
+        """Return whether the tile above, or the head, has the root that these hashes lead to."""
         if len(tile) == FULL:
             above, place = divmod(index, WIDTH)
             return stored.fetch(1, above)[place * HASH : (place + 1) * HASH] == perfect_root(tile)
         stored.put({(0, index): tile})
-        return _root(stored, self.head.size) == self.head.root
+        return stored.root_or_nothing(self.head.size) == self.head.root
 
-    def _statements(self, start: int, end: int) -> Iterator[Claim]:
-        """Yield, by size, what checkpoints and claims state of the trees of `start` + 1 to `end` leaves."""
+    def _statements(self, start: int, end: int) -> list[Claim]:
+        """Return, by size, what checkpoints and claims state of the trees of `start` + 1 to `end` leaves."""
         said = [claim for claim in self.claims if start < claim.size <= end]
         for row in SignedHead.objects.filter(size__gt=start, size__lte=end).order_by("size"):
             said += self._signed(row)
-        yield from sorted(said, key=lambda claim: claim.size)
+        return sorted(said, key=lambda claim: claim.size)
 
     def _signed(self, row: SignedHead) -> Iterator[Claim]:
         """Yield what a stored checkpoint states, if a trusted key signed it."""
@@ -154,61 +191,61 @@ class _Run:
             checkpoint = self.trust.checkpoint(note)
             is_witnessed = self.trust.is_witnessed(note)
         except TlogError as error:
-            self.verdict.add(Flaw(Damage.CHECKPOINT, f"checkpoint of size {row.size}: {error}"))
+            self._add(Damage.CHECKPOINT, f"checkpoint of size {row.size}: {error}")
             return
-        if (checkpoint.size, checkpoint.root) != (row.size, bytes(row.root)):
-            detail = f"checkpoint of size {row.size}: its columns are not what its note states"
-            self.verdict.add(Flaw(Damage.CHECKPOINT, detail))
         self.newest, self.signed = row, row.size
         self.witnessed = row.size if is_witnessed else self.witnessed
-        yield Claim(checkpoint.size, checkpoint.root, "checkpoint")
+        if (checkpoint.size, checkpoint.root) == (row.size, bytes(row.root)):
+            yield Claim(checkpoint.size, checkpoint.root, "checkpoint")
+        else:
+            detail = f"checkpoint of size {row.size}: its columns are not what its note states"
+            self._add(Damage.CHECKPOINT, detail)
 
-    def _compare_root(self, claim: Claim, tree: Recount) -> None:
+    def _compare_root(self, claim: Claim, tree: RecountedTree) -> None:
         if tree.root(claim.size) == claim.root:
-            self._last_contained = claim.size
+            if claim.is_kept:
+                self._last_contained = claim.size
             return
         self._lost += 1
         if self._lost == 1:
-            detail = (
-                f"{claim.source} of size {claim.size}: the tree has another root there;"
-                f" it was the same up to size {self._last_contained}"
+            bound = (
+                f"the first {self._last_contained} leaves are those of a checkpoint kept outside"
+                if self._last_contained
+                else "from which entry on, only a checkpoint kept outside can tell (--against)"
             )
-            self.verdict.add(Flaw(Damage.CHECKPOINT, detail))
+            detail = f"{claim.source} of size {claim.size}: the tree has another root there; {bound}"
+            self._add(Damage.CHECKPOINT, detail)
 
     def _check_rolled_back(self) -> None:
         for claim in self.claims:
             if claim.size == 0 and claim.root != EMPTY_ROOT:
-                self.verdict.add(Flaw(Damage.CHECKPOINT, f"{claim.source}: not the root of an empty tree"))
+                self._add(Damage.CHECKPOINT, f"{claim.source}: not the root of an empty tree")
             if claim.size > self.head.size:
                 detail = f"{claim.source} states {claim.size} leaves, the tree has {self.head.size}"
-                self.verdict.add(Flaw(Damage.ROLLED_BACK, detail))
-        largest = SignedHead.objects.order_by("-size").first()
-        smallest = SignedHead.objects.order_by("size").first()
-        if smallest is not None and smallest.size <= 0:
-            self.verdict.add(Flaw(Damage.CHECKPOINT, f"there is a checkpoint of {smallest.size} leaves"))
-        if largest is not None and largest.size > self.head.size:
-            detail = f"there is a checkpoint of {largest.size} leaves, the tree has {self.head.size}"
-            self.verdict.add(Flaw(Damage.ROLLED_BACK, detail))
+                self._add(Damage.ROLLED_BACK, detail)
+        sizes = list(SignedHead.objects.order_by("size").values_list("size", flat=True)[:1])
+        sizes += SignedHead.objects.order_by("-size").values_list("size", flat=True)[:1]
+        if sizes and sizes[0] <= 0:
+            self._add(Damage.CHECKPOINT, f"there is a checkpoint of {sizes[0]} leaves")
+        if sizes and sizes[1] > self.head.size:
+            detail = f"there is a checkpoint of {sizes[1]} leaves, the tree has {self.head.size}"
+            self._add(Damage.ROLLED_BACK, detail)
 
-    def _compare_upper(self, place: Coordinates, tile: bytes) -> None:
-        if StoredTiles().fetch(*place) != tile:
-            level, index = place
-            self.verdict.add(Flaw(Damage.TILE, f"tile {level}/{index} does not follow from those below it"))
+    def _compare_upper(self, found: dict[Coordinates, bytes], *, is_full: bool) -> None:
+        """Compare the full tiles, or the others, above those of leaves with the stored ones."""
+        for (level, index), tile in found.items():
+            if level and (len(tile) == FULL) == is_full and StoredTiles().fetch(level, index) != tile:
+                self._add(Damage.TILE, f"tile {level}/{index} does not follow from those below it")
 
-    def _check_head(self, tree: Recount) -> None:
-        root = tree.root(tree.size) if tree.size else EMPTY_ROOT
-        if root != self.head.root:
-            self.verdict.add(Flaw(Damage.HEAD, f"the head is not the root of its {self.head.size} leaves"))
-
-    def _count(self, seconds: float) -> None:
+    def _count(self, counts: completeness.RowCounts, seconds: float) -> None:
         size, dropped = self.head.size, self.head.minimum_index
         self.verdict.counts = {
             "size": size,
             "root": self.head.root.hex(),
             "entries": max(0, size - dropped),
             "dropped": dropped,
-            "erased_parts": completeness.erased(),
-            "queued": completeness.queued(),
+            "erased_parts": counts.erased,
+            "queued": counts.queued,
             "checkpoints": self.checkpoints,
             "signed_up_to": self.signed,
             "seconds": round(seconds, 1),
@@ -221,10 +258,3 @@ class _Run:
             self.verdict.doubts.append("no checkpoint of the log is signed by a trusted key")
         if size and not self.witnessed:
             self.verdict.doubts.append("no checkpoint has the cosignatures that the policy demands")
-
-
-def _root(stored: StoredTiles, size: int) -> bytes:
-    try:
-        return stored.root(size)
-    except TlogError:
-        return b""

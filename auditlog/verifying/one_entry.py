@@ -5,7 +5,7 @@ The service checks itself here: an outsider verifies the proof file offline inst
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
 from uuid import UUID
@@ -18,17 +18,16 @@ from auditlog.sealing.stored_rows import SealedEntry, sealed_entry_of
 from auditlog.sealing.tree import StoredTiles, forged_checkpoint, published_checkpoint
 from auditlog.submitting import gathering
 from auditlog.tlog.checkpoints import Checkpoint
-from auditlog.tlog.cosignatures import timestamp_of
-from auditlog.tlog.errors import SignatureInvalid, TlogError
+from auditlog.tlog.lines import SignatureInvalid, TlogError
 from auditlog.tlog.merkle import root_from_inclusion
-from auditlog.tlog.notes import Note, Signature, VerifierKey, verified
-from auditlog.tlog.policy import NONE, Policy, TrustedWitness
-from auditlog.tlog.tiles import HASH, WIDTH
-from auditlog.verifying.contents import erased_wrongly
+from auditlog.tlog.notes import Note, Signature, VerifierKey, timestamp_of, verified
+from auditlog.tlog.policy import NONE, TrustedWitness
+from auditlog.verifying.contents import problem_of
 from auditlog.vocabulary import AuditAction
 
-NOTHING: Final = "nothing"
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+PLACE: Final = "Place in the tree"
+CHECKPOINT: Final = "Checkpoint"
+_LAST_SECOND: Final = 253_402_300_799  # of the year 9999
 
 
 class StepOutcome(StrEnum):
@@ -41,7 +40,7 @@ class StepOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class CheckedStep:
-    """One check; `expected` and `found` are given where it failed."""
+    """One check; `expected` and `found` are given where two values differ."""
 
     name: str
     outcome: StepOutcome
@@ -60,9 +59,8 @@ class EntryCheck:
     def outcome(self) -> StepOutcome:
         """The worst outcome of a step."""
         outcomes = {step.outcome for step in self.steps}
-        return next(
-            each for each in (StepOutcome.FAILED, StepOutcome.OPEN, StepOutcome.PASSED) if each in outcomes
-        )
+        worst_first = (StepOutcome.FAILED, StepOutcome.OPEN, StepOutcome.PASSED)
+        return next(each for each in worst_first if each in outcomes)
 
 
 def verify(*, tenant_id: UUID, entry_id: str, now: datetime) -> EntryCheck:
@@ -71,41 +69,34 @@ def verify(*, tenant_id: UUID, entry_id: str, now: datetime) -> EntryCheck:
     Raises: EntryNotFound.
     """
     entry = AuditEntry.objects.for_tenant(tenant_id).find(entry_id)
-    sealed = sealed_entry_of(entry.id, tenant_id=tenant_id)
-    if sealed is None and not PendingEntry.objects.filter(entry_id=entry.id).exists():
-        sealed = sealed_entry_of(entry.id, tenant_id=tenant_id)  # it may have been sealed in between
-        if sealed is None:
-            detail = (
-                "The entry is neither in the tree nor queued for it: it did not come through the service."
-            )
-            return EntryCheck((CheckedStep("Place in the tree", StepOutcome.FAILED, detail),))
-    if sealed is None:
-        detail = "The entry waits to be sealed, which takes about a second. Look again shortly."
-        return EntryCheck((CheckedStep("Place in the tree", StepOutcome.OPEN, detail),))
-    under = forged_checkpoint() or published_checkpoint(now=now, covering=sealed.index)
-    return EntryCheck(tuple(_steps(sealed, under, now)))
+    # In this order: it may be sealed in between.
+    is_queued = PendingEntry.objects.filter(entry_id=entry.id).exists()
+    sealed = sealed_entry_of(entry.id)
+    if sealed is not None:
+        under = forged_checkpoint() or published_checkpoint(now=now, covering=sealed.index)
+        return EntryCheck(tuple(_steps(sealed, under, now)))
+    if is_queued:
+        return EntryCheck((_open(PLACE, "The entry waits to be sealed. Look again in a second."),))
+    detail = "The entry is neither in the tree nor queued for it: it did not come through the service."
+    return EntryCheck((_failed(PLACE, detail),))
 
 
 def _steps(sealed: SealedEntry, under: SignedHead | None, now: datetime) -> Iterator[CheckedStep]:
     stored = StoredTiles()
-    yield CheckedStep(
-        "Place in the tree", StepOutcome.PASSED, f"The entry was sealed at index {sealed.index}."
-    )
+    yield _passed(PLACE, f"The entry was sealed at index {sealed.index}.")
     if sealed.erased:
         yield _erasure(sealed)
-    leaf, contents = _contents(sealed, stored)
-    yield contents
+    yield _contents(sealed, stored)
     if under is None:
-        detail = "No published checkpoint covers the entry yet. Look again in some seconds."
-        yield CheckedStep("Checkpoint", StepOutcome.OPEN, detail)
+        yield _open(CHECKPOINT, "No published checkpoint covers the entry yet. Look again in some seconds.")
         return
     try:
         note = Note.parse(under.note)
         checkpoint = Checkpoint.parse(note.text)
     except TlogError as error:
-        yield CheckedStep("Checkpoint", StepOutcome.FAILED, f"The stored checkpoint cannot be read: {error}.")
+        yield _failed(CHECKPOINT, f"The stored checkpoint cannot be read: {error}.")
         return
-    yield _inclusion(sealed.index, leaf, checkpoint, stored)
+    yield _inclusion(sealed, checkpoint, stored)
     yield _log_signature(note, checkpoint, now)
     yield from _cosignatures(note)
 
@@ -113,16 +104,12 @@ def _steps(sealed: SealedEntry, under: SignedHead | None, now: datetime) -> Iter
 def _erasure(sealed: SealedEntry) -> CheckedStep:
     """Check that erased parts are gone and that their erasure was recorded: neither shows in the leaf."""
     recorded = erasures_of(tenant_id=UUID(sealed.row.tenant_id), entry_id=UUID(sealed.row.id))
-    name = "Erased parts"
-    if problem := erased_wrongly(sealed.row, sealed.salts, sealed.erased):
-        return CheckedStep(name, StepOutcome.FAILED, f"The part {problem}.")
-    for part in sealed.erased:
-        if part not in recorded:
-            return CheckedStep(name, StepOutcome.FAILED, f"No entry records that {part} was erased.")
+    unrecorded = ", ".join(part for part in sealed.erased if part not in recorded)
+    problem = problem_of(sealed) or (unrecorded and f"no entry records that {unrecorded} was erased")
+    if problem:
+        return _failed("Erased parts", f"Not as the service erases: {problem}.")
     parts = ", ".join(sealed.erased)
-    return CheckedStep(
-        name, StepOutcome.PASSED, f"Erased and recorded: {parts}. The commitments to them stand in."
-    )
+    return _passed("Erased parts", f"Erased and recorded: {parts}. The commitments to them stand in.")
 
 
 def erasures_of(*, tenant_id: UUID, entry_id: UUID) -> dict[str, AuditEntry]:
@@ -136,33 +123,33 @@ def erasures_of(*, tenant_id: UUID, entry_id: UUID) -> dict[str, AuditEntry]:
     return found
 
 
-def _contents(sealed: SealedEntry, stored: StoredTiles) -> tuple[bytes, CheckedStep]:
-    """Return the leaf's hash computed from the row as it is now, and whether it is in the tree."""
-    name = "Contents of the entry"
-    start = sealed.index % WIDTH * HASH
-    expected = stored.fetch(0, sealed.index // WIDTH)[start : start + HASH]
-    try:
-        found = sealed.hash()
-    except (ValueError, TypeError) as error:
-        return b"", CheckedStep(name, StepOutcome.FAILED, f"No leaf can be computed from the row: {error}.")
+def _contents(sealed: SealedEntry, stored: StoredTiles) -> CheckedStep:
+    """Check that the leaf computed from the row as it is now is in the tree."""
+    name, expected, found = "Contents of the entry", stored.leaf(sealed.index), _hash(sealed)
     if found == expected:
-        return found, CheckedStep(
-            name, StepOutcome.PASSED, "The leaf computed from the row as it is now is in the tree."
-        )
+        return _passed(name, "The leaf computed from the row as it is now is in the tree.")
     detail = "The row is not what was sealed: a field or its salt was changed afterwards, or the tree was."
-    return found, _failed(name, detail, expected.hex(), found.hex())
+    return _failed(name, detail, expected.hex(), found.hex())
 
 
-def _inclusion(index: int, leaf: bytes, checkpoint: Checkpoint, stored: StoredTiles) -> CheckedStep:
+def _hash(sealed: SealedEntry) -> bytes:
+    """Return the leaf's hash as its row is now; empty if none can be computed."""
+    try:
+        return sealed.hash()
+    except (ValueError, TypeError):
+        return b""
+
+
+def _inclusion(sealed: SealedEntry, checkpoint: Checkpoint, stored: StoredTiles) -> CheckedStep:
     name = "Path to the checkpoint"
     try:
-        path = stored.inclusion_path(index, checkpoint.size)
-        found = root_from_inclusion(index, checkpoint.size, leaf, path)
+        path = stored.inclusion_path(sealed.index, checkpoint.size)
+        found = root_from_inclusion(sealed.index, checkpoint.size, _hash(sealed), path)
     except TlogError as error:
-        return CheckedStep(name, StepOutcome.FAILED, f"The tree does not give the path: {error}.")
+        return _failed(name, f"The tree does not give the path: {error}.")
     if found == checkpoint.root:
-        detail = f"{len(path)} hashes lead from the leaf to the root of all {checkpoint.size} entries."
-        return CheckedStep(name, StepOutcome.PASSED, detail)
+        size = checkpoint.size
+        return _passed(name, f"{len(path)} hashes lead from the leaf to the root of all {size} entries.")
     detail = f"The leaf is not in the tree of the checkpoint of {checkpoint.size} entries."
     return _failed(name, detail, checkpoint.root.hex(), found.hex())
 
@@ -173,11 +160,10 @@ def _log_signature(note: Note, checkpoint: Checkpoint, now: datetime) -> Checked
     if origin not in {key.name for key in known}:
         return _failed(name, "The checkpoint is of another log.", keys.origin(), origin)
     try:
-        signed = verified(note, known)
+        return _passed(name, f"The checkpoint is signed by {_named(verified(note, known))}.")
     except SignatureInvalid as error:
         signers = [signature for signature in note.signatures if signature.name == origin]
         return _failed(name, f"{error}.", _named(known), _named(signers))
-    return CheckedStep(name, StepOutcome.PASSED, f"The checkpoint is signed by {_named(signed)}.")
 
 
 def _cosignatures(note: Note) -> Iterator[CheckedStep]:
@@ -185,59 +171,51 @@ def _cosignatures(note: Note) -> Iterator[CheckedStep]:
     try:
         rules = gathering.policy()
     except WitnessPolicyInvalid:
-        yield CheckedStep(name, StepOutcome.OPEN, "The witness policy of the service cannot be read.")
+        yield _open(name, "The witness policy of the service cannot be read.")
         return
     if rules is None or rules.quorum == NONE:
         detail = "No witness is required: nobody outside the service vouches that there is one tree only."
-        yield CheckedStep(name, StepOutcome.OPEN, detail)
+        yield _open(name, detail)
     if rules is None:
         return
-    cosigners = {each.name for each in rules.witnesses if _is_cosigned(note, each)}
-    is_met = rules.quorum != NONE and rules.is_met(cosigners)
-    missing = StepOutcome.NOT_NEEDED if is_met or rules.quorum == NONE else StepOutcome.OPEN
-    yield from (_cosignature(note, witness, missing) for witness in rules.witnesses)
+    steps = {witness.name: _cosignature(note, witness) for witness in rules.witnesses}
+    cosigners = {witness for witness, step in steps.items() if step.outcome == StepOutcome.PASSED}
+    is_met = rules.is_met(cosigners)
+    for step in steps.values():
+        is_needed = step.outcome != StepOutcome.OPEN or not is_met
+        yield step if is_needed else CheckedStep(step.name, StepOutcome.NOT_NEEDED, step.detail)
     if rules.quorum != NONE:
-        yield _quorum(rules, cosigners, is_met)
+        count = f"{len(cosigners)} of {len(rules.witnesses)} witnesses have cosigned, which"
+        yield (
+            _passed("Quorum", f"{count} meets the policy of the service.")
+            if is_met
+            else _open("Quorum", f"{count} the policy of the service does not accept.")
+        )
 
 
-def _is_cosigned(note: Note, witness: TrustedWitness) -> bool:
-    try:
-        return bool(verified(note, [witness.key]))
-    except SignatureInvalid:
-        return False
-
-
-def _cosignature(note: Note, witness: TrustedWitness, missing: StepOutcome) -> CheckedStep:
+def _cosignature(note: Note, witness: TrustedWitness) -> CheckedStep:
     name = f"Witness {witness.name}"
     if not any(map(witness.key.is_named_in, note.signatures)):
-        return CheckedStep(name, missing, "It has not cosigned this checkpoint.")
+        return _open(name, "It has not cosigned this checkpoint.")
     try:
         (signature, *_) = verified(note, [witness.key])
     except SignatureInvalid as error:
-        return CheckedStep(name, StepOutcome.FAILED, f"{error}.")
-    moment = _moment(timestamp_of(signature.value))
-    return CheckedStep(name, StepOutcome.PASSED, f"{_named([signature])} cosigned the checkpoint {moment}.")
-
-
-def _quorum(rules: Policy, cosigners: set[str], is_met: bool) -> CheckedStep:
-    count = f"{len(cosigners)} of {len(rules.witnesses)} witnesses have cosigned"
-    if is_met:
-        return CheckedStep("Quorum", StepOutcome.PASSED, f"{count}, which meets the policy of the service.")
-    return CheckedStep(
-        "Quorum", StepOutcome.OPEN, f"{count}, which the policy of the service does not accept."
-    )
-
-
-def _moment(seconds: int) -> str:
-    try:
-        return f"at {_EPOCH + timedelta(seconds=seconds):%Y-%m-%d %H:%M:%S} UTC"
-    except OverflowError:
-        return f"{seconds} s after 1970"
+        return _failed(name, f"{error}.")
+    moment = datetime.fromtimestamp(min(timestamp_of(signature.value), _LAST_SECOND), UTC)
+    return _passed(name, f"{_named([signature])} cosigned the checkpoint at {moment:%Y-%m-%d %H:%M:%S} UTC.")
 
 
 def _named(signers: list[VerifierKey] | list[Signature]) -> str:
     return ", ".join(f"{each.name} (key {each.key_id.hex()})" for each in signers)
 
 
-def _failed(name: str, detail: str, expected: str, found: str) -> CheckedStep:
-    return CheckedStep(name, StepOutcome.FAILED, detail, expected or NOTHING, found or NOTHING)
+def _passed(name: str, detail: str) -> CheckedStep:
+    return CheckedStep(name, StepOutcome.PASSED, detail)
+
+
+def _open(name: str, detail: str) -> CheckedStep:
+    return CheckedStep(name, StepOutcome.OPEN, detail)
+
+
+def _failed(name: str, detail: str, *differing: str) -> CheckedStep:
+    return CheckedStep(name, StepOutcome.FAILED, detail, *(value or "nothing" for value in differing))

@@ -1,4 +1,4 @@
-"""What a witness cosigns: for each log, only trees that begin with the last one it cosigned."""
+"""The rule by which a witness cosigns: for each log, only trees that begin with the last one it cosigned."""
 
 import logging
 from collections.abc import Iterable
@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from threading import Lock
 
-from auditlog.tlog.add_checkpoint import SIZE_CONTENT_TYPE, AddCheckpoint
-from auditlog.tlog.checkpoints import Checkpoint
-from auditlog.tlog.errors import Malformed, ProofInvalid, SignatureInvalid, TlogError
+from auditlog.tlog.checkpoints import SIZE_CONTENT_TYPE, AddCheckpoint, Checkpoint
+from auditlog.tlog.lines import Malformed, ProofInvalid, SignatureInvalid, TlogError
 from auditlog.tlog.merkle import EMPTY_ROOT, verify_consistency
 from auditlog.tlog.notes import Note, VerifierKey, verified
 from auditlog.witness.keys import WitnessKey

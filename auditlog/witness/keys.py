@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from auditlog.tlog import cosignatures
-from auditlog.tlog.errors import Malformed
+from auditlog.tlog import notes
+from auditlog.tlog.lines import Malformed
 from auditlog.tlog.notes import COSIGNATURE, Signature, VerifierKey
 from auditlog.witness.state import StateFolder, WitnessUnusable
 
@@ -29,7 +29,7 @@ class WitnessKey:
 
     def cosign(self, text: str, timestamp: int) -> Signature:
         """Cosign a checkpoint's text; `timestamp` is in seconds since 1970."""
-        return self.public.signature(cosignatures.cosign(self.private.sign, text, timestamp))
+        return self.public.signature(notes.cosign(self.private.sign, text, timestamp))
 
 
 def stored_vkey(path: Path) -> str | None:

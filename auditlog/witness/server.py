@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
 from typing import Any
 
-from auditlog.tlog.add_checkpoint import MAX_REQUEST_BYTES
+from auditlog.tlog.checkpoints import MAX_REQUEST_BYTES
 from auditlog.witness.cosigning import PLAIN, CheckpointRefused, Witness
 
 REQUEST_SECONDS = 30.0  # from a connection's last answer to its next one
@@ -40,7 +40,7 @@ class WitnessServer(ThreadingHTTPServer):
         TCPServer.server_bind(self)
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
-        """Whether there is room for another connection; without it, it is closed."""
+        """Return whether there is room for another connection; without it, it is closed."""
         if len(self._deadlines) >= MAX_CONNECTIONS:
             return False
         self.renew(request)

@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _attack(session: Sequence[str], *, fresh: bool, seed: int, seconds: int) -> int:
     place = find_place()
-    with place.prepared(0, fresh=fresh, keep=False):
+    with place.prepared(0, fresh=fresh):
         web.clear_leftovers(place)
         with step("the service's web server"), web.service(place) as service:
             say(f"  … seed {seed}, at most {seconds} s; `--seed {seed}` repeats it")

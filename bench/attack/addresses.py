@@ -12,7 +12,7 @@ from bench.attack.core import Siege
 from bench.attack.invariants import check
 from bench.attack.wire import Line, Reply, call
 from bench.attack.world import World
-from webhooks.sending.addresses import UrlPolicy, UrlRefused, check_url, permitted
+from compliance.outbound.addresses import UrlPolicy, UrlRefused, check_url, permitted
 
 METADATA = "169.254.169.254"
 # Never to be reached, not even by a development stack, which may reach its own machine.
@@ -22,93 +22,27 @@ NEVER = (
 )
 # To be reached by a development stack only.
 PRIVATE = (
-    *(
-        "127.0.0.1",
-        "127.1.2.3",
-        "10.0.0.1",
-        "172.16.0.1",
-        "192.168.0.1",
-        "100.64.0.1",
-        "192.0.0.1",
-        "198.18.0.1",
-    ),
-    *("255.255.255.255", "240.0.0.1", "192.0.2.1", "198.51.100.1", "203.0.113.1", "192.88.99.1"),
-    *(
-        "::1",
-        "fc00::1",
-        "fd12:3456::1",
-        "fec0::1",
-        "2001:db8::1",
-        "2002:7f00:1::",
-        "2001::1",
-        "64:ff9b::7f00:1",
-    ),
-    *("64:ff9b:1::1", "3fff::1", "100::1", "::ffff:127.0.0.1", "::127.0.0.1", "::ffff:10.0.0.1", "5f00::1"),
-)
+    "127.0.0.1", "127.1.2.3", "10.0.0.1", "172.16.0.1", "192.168.0.1", "100.64.0.1", "192.0.0.1",
+    "198.18.0.1", "255.255.255.255", "240.0.0.1", "192.0.2.1", "198.51.100.1", "203.0.113.1", "192.88.99.1",
+    "::1", "fc00::1", "fd12:3456::1", "fec0::1", "2001:db8::1", "2002:7f00:1::", "2001::1", "64:ff9b::7f00:1",
+    "64:ff9b:1::1", "3fff::1", "100::1", "::ffff:127.0.0.1", "::127.0.0.1", "::ffff:10.0.0.1", "5f00::1",
+)  # fmt: skip
 BAD_FORMS = (
-    *(
-        "ftp://127.0.0.1/",
-        "file:///etc/passwd",
-        "gopher://127.0.0.1:6379/_INFO",
-        "javascript:alert(1)",
-        "data:,x",
-    ),
-    *(
-        "unix:///tmp/socket",
-        "//127.0.0.1/",
-        "127.0.0.1",
-        "http:127.0.0.1",
-        "http:/127.0.0.1",
-        "http://",
-        "http:///x",
-    ),
-    *("http://user@127.0.0.1/", "http://a:b@127.0.0.1/", "http://127.0.0.1@127.0.0.2/", "http://@127.0.0.1/"),
-    *(
-        "http://127.0.0.1#@203.0.113.5/",
-        "http://127.0.0.1/#f",
-        "http://127.0.0.1/#",
-        "http://127.0.0.1\\@127.0.0.2/",
-    ),
-    *("http://127.0.0.1:0/", "http://127.0.0.1:65536/", "http://127.0.0.1:-1/", "http://127.0.0.1:x/"),
-    *("http://127.0.0.1:\u0661/", "http://127.0.0.1 /", " http://127.0.0.1/", "http://127.0.0.1/\r\nX: y"),
-    *(
-        "http://127.0.0.1/\x00",
-        "http://\u2460\u2461\u2466.0.0.1/",
-        "http://\uff11\uff12\uff17.0.0.1/",
-        "http://é.example/",
-    ),
-    *(
-        "http://127.0.0.1\u3002evil/",
-        "http://[::1",
-        "http://::1/",
-        "http://[::1]x/",
-        "http://[fe80::1%25eth0]/",
-    ),
-    *(
-        "http://[::1%lo]/",
-        "http://[127.0.0.1]/",
-        "http://[v1.x]/",
-        "http://[]/",
-        "http://.../",
-        "http://a..b/",
-    ),
-    *("http://-a-/", "http://a_b!/", "http://" + "a" * 64 + ".example/", "http://" + "a." * 130 + "example/"),
-    *(
-        "http://127.0.0.1/" + "x" * 2_100,
-        "http://%31%32%37.0.0.1/",
-        "http://127.0.0.1%2f@evil/",
-        "http://127.0.0.1%00/",
-    ),
-    *(
-        "HTTP://",
-        "http://0x7f.1/",
-        "http://127.1/",
-        "http://1/",
-        "http://0/",
-        "http://0x/",
-        "http://1.2.3.4.5/",
-    ),
-)
+    "ftp://127.0.0.1/", "file:///etc/passwd", "gopher://127.0.0.1:6379/_INFO", "javascript:alert(1)",
+    "data:,x", "unix:///tmp/socket", "//127.0.0.1/", "127.0.0.1", "http:127.0.0.1", "http:/127.0.0.1",
+    "http://", "http:///x", "http://user@127.0.0.1/", "http://a:b@127.0.0.1/", "http://127.0.0.1@127.0.0.2/",
+    "http://@127.0.0.1/", "http://127.0.0.1#@203.0.113.5/", "http://127.0.0.1/#f", "http://127.0.0.1/#",
+    "http://127.0.0.1\\@127.0.0.2/", "http://127.0.0.1:0/", "http://127.0.0.1:65536/", "http://127.0.0.1:-1/",
+    "http://127.0.0.1:x/", "http://127.0.0.1:\u0661/", "http://127.0.0.1 /", " http://127.0.0.1/",
+    "http://127.0.0.1/\r\nX: y", "http://127.0.0.1/\x00", "http://\u2460\u2461\u2466.0.0.1/",
+    "http://\uff11\uff12\uff17.0.0.1/", "http://é.example/", "http://127.0.0.1\u3002evil/", "http://[::1",
+    "http://::1/", "http://[::1]x/", "http://[fe80::1%25eth0]/", "http://[::1%lo]/", "http://[127.0.0.1]/",
+    "http://[v1.x]/", "http://[]/", "http://.../", "http://a..b/", "http://-a-/", "http://a_b!/",
+    "http://" + "a" * 64 + ".example/", "http://" + "a." * 130 + "example/",
+    "http://127.0.0.1/" + "x" * 2_100, "http://%31%32%37.0.0.1/", "http://127.0.0.1%2f@evil/",
+    "http://127.0.0.1%00/", "HTTP://", "http://0x7f.1/", "http://127.1/", "http://1/", "http://0/",
+    "http://0x/", "http://1.2.3.4.5/",
+)  # fmt: skip
 
 
 def run(siege: Siege, world: World) -> None:
@@ -128,14 +62,9 @@ def run(siege: Siege, world: World) -> None:
             for method, path in (("POST", "/v1/webhooks"), ("PATCH", hook)):
                 reply = line.ask(call(method, path, key=key, body={**body, "url": url}))
                 _judge(
-                    siege,
-                    line,
-                    key,
-                    reply,
-                    name=name,
-                    url=url,
+                    siege, line, key, reply, name=name, url=url,
                     where=f"{method} {path.replace(hook, '/v1/webhooks/{webhook_id}')}",
-                )
+                )  # fmt: skip
 
 
 def _judge(siege: Siege, line: Line, key: str, reply: Reply, *, name: str, url: str, where: str) -> None:
@@ -198,7 +127,7 @@ def _policies(siege: Siege) -> None:
             for kind, judge in (("resolved", _resolves), ("written", _is_written)):
                 if judge(host, policy):
                     siege.report(
-                        f"{name} lets a webhook go there, {kind}", "webhooks.sending.addresses", host
+                        f"{name} lets a webhook go there, {kind}", "compliance.outbound.addresses", host
                     )
 
 

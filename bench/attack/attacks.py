@@ -1,15 +1,6 @@
 """The attacks by name, in the order they run, without what they need to run."""
 
 NAMES = (
-    "opening",
-    "entrances",
-    "privileges",
-    "standing",
-    "tokens",
-    "addresses",
-    "protocol",
-    "races",
-    "fuzz",
-    "generated",
-    "latency",
-)
+    "opening", "entrances", "privileges", "standing", "strangers", "tokens", "addresses", "protocol", "races",
+    "fuzz", "generated", "latency",
+)  # fmt: skip

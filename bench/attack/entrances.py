@@ -44,26 +44,16 @@ def _questions(siege: Siege, world: World, live: Holdings, test: Holdings) -> It
 def _verifications(live: Holdings, test: Holdings, world: World) -> Iterator[Call]:
     colons = ":".join(re.findall("..", live.serial))
     for serial in (
-        *(live.serial, test.serial, live.serial.upper(), colons, "0" * 40, "f" * 40, "00", "zz", "%00"),
-        *(
-            live.serial + "0",
-            "%30" * 40,
-            "\u0661" * 40,
-            live.serial[:-1],
-            f"+{live.serial}",
-            f" {live.serial}",
-        ),
-    ):
+        live.serial, test.serial, live.serial.upper(), colons, "0" * 40, "f" * 40, "00", "zz", "%00",
+        live.serial + "0", "%30" * 40, "\u0661" * 40, live.serial[:-1], f"+{live.serial}", f" {live.serial}",
+    ):  # fmt: skip
         for headers in (
-            [],
-            [("Cookie", "sessionid=x; csrftoken=y; messages=z")],
+            [], [("Cookie", "sessionid=x; csrftoken=y; messages=z")],
             [("Authorization", f"Bearer {world.keys.test}")],
-            [("Authorization", "Bearer service_test_madeup")],
-            [("Accept", "text/html")],
-            [("X-Forwarded-For", "203.0.113.9")],
-            [("X-Forwarded-Proto", "https")],
+            [("Authorization", "Bearer service_test_madeup")], [("Accept", "text/html")],
+            [("X-Forwarded-For", "203.0.113.9")], [("X-Forwarded-Proto", "https")],
             [("Origin", "https://evil.example")],
-        ):
+        ):  # fmt: skip
             yield call("GET", f"/v1/verify/{_quoted(serial)}", headers=headers)
     for query in ("?at=2020-01-01T00:00:00Z", "?at=x", "?x=1", "?"):
         yield call("GET", f"/v1/verify/{live.serial}{query}")
@@ -73,18 +63,12 @@ def _verifications(live: Holdings, test: Holdings, world: World) -> Iterator[Cal
 
 def _pages(world: World, live: Holdings) -> Iterator[Call]:
     for query in (
-        *("", "?limit=1", "?limit=0", "?limit=101", "?limit=-1", "?limit=x", "?limit=", "?limit=1&limit=2"),
-        *("?band=low", "?band=none", "?band=", "?action_type=data_access", "?action_type=x", "?unknown=1"),
-        *(
-            "?before=2020-01-01",
-            "?before=x",
-            "?before=",
-            "?before=2026-01-01T00:00:00%2B00:00",
-            "?before=%00",
-        ),
-        *(f"?agent_id={live.agent}", f"?agent_id={live.agent.upper()}", "?agent_id=x", "?agent_id="),
-        *("?limit=%D9%A1", "?limit=1%20", "?limit=+1", "?limit=1.0", "?limit=99999999999999999999"),
-    ):
+        "", "?limit=1", "?limit=0", "?limit=101", "?limit=-1", "?limit=x", "?limit=", "?limit=1&limit=2",
+        "?band=low", "?band=none", "?band=", "?action_type=data_access", "?action_type=x", "?unknown=1",
+        "?before=2020-01-01", "?before=x", "?before=", "?before=2026-01-01T00:00:00%2B00:00", "?before=%00",
+        f"?agent_id={live.agent}", f"?agent_id={live.agent.upper()}", "?agent_id=x", "?agent_id=",
+        "?limit=%D9%A1", "?limit=1%20", "?limit=+1", "?limit=1.0", "?limit=99999999999999999999",
+    ):  # fmt: skip
         yield call("GET", f"/v1/events{query}", key=world.keys.test)
         yield call("GET", f"/v1/events{query}", key=world.keys.live)
     for headers in ([("Cookie", "sessionid=x")], [("Accept", "text/html")], [("Host", "elsewhere.example")]):
@@ -96,26 +80,11 @@ def _pages(world: World, live: Holdings) -> Iterator[Call]:
 def _bad_keys(world: World) -> tuple[str, ...]:
     live = world.keys.live
     return (
-        *(
-            "",
-            "Bearer",
-            "Bearer ",
-            "Basic Zm9v",
-            "Bearer service_live_x",
-            "Bearer service_test_x",
-            "bearer x",
-        ),
-        *(
-            f"bearer {live}",
-            f"Bearer  {live}",
-            f"Bearer {live} ",
-            f"Bearer {live}x",
-            f"Bearer {live[:-1]}",
-            live,
-        ),
-        *(f"Bearer {world.keys.revoked}", f"Bearer {world.keys.expired}", "Bearer " + "é" * 20),
+        "", "Bearer", "Bearer ", "Basic Zm9v", "Bearer service_live_x", "Bearer service_test_x", "bearer x",
+        f"bearer {live}", f"Bearer  {live}", f"Bearer {live} ", f"Bearer {live}x", f"Bearer {live[:-1]}",
+        live, f"Bearer {world.keys.revoked}", f"Bearer {world.keys.expired}", "Bearer " + "é" * 20,
         f"Bearer {world.keys.scoped['agents:read']}",
-    )
+    )  # fmt: skip
 
 
 def _events(siege: Siege, world: World, live: Holdings) -> Iterator[Call]:
@@ -123,16 +92,11 @@ def _events(siege: Siege, world: World, live: Holdings) -> Iterator[Call]:
     key = world.keys.live
     yield call("POST", "/v1/events", key=key, body=plain)
     for headers in (
-        [("Cookie", "sessionid=x; messages=y")],
-        [("Accept", "text/html")],
-        [("Content-Type", "application/json; charset=utf-8")],
-        [("Content-Type", "APPLICATION/JSON")],
-        [("Content-Type", "text/plain")],
-        [("Content-Type", "application/json; charset=latin-1")],
-        [("Host", "elsewhere.example")],
-        [("Content-Encoding", "gzip")],
-        [("X-Forwarded-Proto", "https")],
-    ):
+        [("Cookie", "sessionid=x; messages=y")], [("Accept", "text/html")],
+        [("Content-Type", "application/json; charset=utf-8")], [("Content-Type", "APPLICATION/JSON")],
+        [("Content-Type", "text/plain")], [("Content-Type", "application/json; charset=latin-1")],
+        [("Host", "elsewhere.example")], [("Content-Encoding", "gzip")], [("X-Forwarded-Proto", "https")],
+    ):  # fmt: skip
         yield call("POST", "/v1/events", key=key, body=plain, headers=headers)
     yield call("POST", "/v1/events?x=1", key=key, body=plain)
     for authorization in _bad_keys(world):
@@ -141,15 +105,8 @@ def _events(siege: Siege, world: World, live: Holdings) -> Iterator[Call]:
         yield call("POST", "/v1/events", key=key, body=raw)
     values = list(hostile_values(siege.random("values")))
     for name in (
-        "agentId",
-        "actionType",
-        "chainId",
-        "sessionId",
-        "occurredAt",
-        "details",
-        "agent_id",
-        "more",
-    ):
+        "agentId", "actionType", "chainId", "sessionId", "occurredAt", "details", "agent_id", "more",
+    ):  # fmt: skip
         for value in values:
             yield call("POST", "/v1/events", key=key, body={**plain, name: value})
 

@@ -15,7 +15,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from compliance.core import environments
 from compliance.core.environments import Environment
-from compliance.keys import HsmECPrivateKey, private_key
+from compliance.keys.adaptors import HsmECPrivateKey
+from compliance.keys.registry import private_key
 from delegation.token_keys import keys as token_keys
 
 ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
@@ -23,20 +24,15 @@ JsonObject = dict[str, Any]
 # Claims that no token may have; None leaves the claim out.
 BAD_CLAIMS: dict[str, tuple[Any, ...]] = {
     "exp": (0, 1, None, "9999999999", 1e12, True, -1, 10**20, [9_999_999_999], {}),
-    "nbf": (9_999_999_999, None, "0", True, 0.5, -1, []),
-    "iat": (None, "0", True, 1.5, -1, {}),
+    "nbf": (9_999_999_999, None, "0", True, 0.5, -1, []), "iat": (None, "0", True, 1.5, -1, {}),
     "iss": (None, "", "https://evil.example", 1, ["x"], "https://evil.example/\u0000", {}),
     "env": (None, "", "prod", 1, ["live"], "LIVE", "live "),
     "sub": (None, "", 1, ["a"], {}, "a\u0000b", "a\u202eb", "x" * 257),
-    "sub_type": (None, "", "root", 1, "HUMAN", ["human"]),
-    "agent_id": (None, "", "x", 1, [], "\u0661" * 36),
-    "jti": (None, "", "x", 1),
-    "scope": (None, 1, ["read"], {}),
-    "aud": (1, ["a"], {}, True),
-    "cert_serial": (1, ["a"], {}),
-    "via": ("x", [1], ["x"], {}, 1),
+    "sub_type": (None, "", "root", 1, "HUMAN", ["human"]), "agent_id": (None, "", "x", 1, [], "\u0661" * 36),
+    "jti": (None, "", "x", 1), "scope": (None, 1, ["read"], {}), "aud": (1, ["a"], {}, True),
+    "cert_serial": (1, ["a"], {}), "via": ("x", [1], ["x"], {}, 1),
     "act": (1, "x", [], {}, {"sub": 1, "sub_type": "agent"}, {"sub": "a"}, True),
-}
+}  # fmt: skip
 
 
 def forgeries(genuine: str, environment: Environment) -> Iterator[tuple[str, str]]:
@@ -57,31 +53,23 @@ def _altered_texts(genuine: str) -> Iterator[tuple[str, str]]:
     parts = genuine.split(".")
     for index in range(3):
         for name, text in (
-            ("padding", parts[index] + "="),
-            ("more padding", parts[index] + "=="),
-            ("trailing bits", with_trailing_bits(parts[index])),
-            ("a space", parts[index] + " "),
+            ("padding", parts[index] + "="), ("more padding", parts[index] + "=="),
+            ("trailing bits", with_trailing_bits(parts[index])), ("a space", parts[index] + " "),
             ("a line break", parts[index] + "\n"),
-            ("plain base64", base64.b64encode(_decoded(parts[index])).decode()),
-            ("nothing", ""),
-            ("twice", parts[index] * 2),
-            ("a foreign digit", parts[index][:-1] + "\uff21"),
-        ):
+            ("plain base64", base64.b64encode(_decoded(parts[index])).decode()), ("nothing", ""),
+            ("twice", parts[index] * 2), ("a foreign digit", parts[index][:-1] + "\uff21"),
+        ):  # fmt: skip
             changed = [*parts[:index], text, *parts[index + 1 :]]
             if changed != parts:
                 yield f"segment {index + 1} with {name}", ".".join(changed)
     for name, text in (
-        ("a dot more", genuine + "."),
-        ("no signature", ".".join(parts[:2])),
-        ("an empty one", "."),
-        ("two dots", ".."),
-        ("a JWE's parts", genuine + ".a.b"),
-        ("a prefix", "Bearer " + genuine),
+        ("a dot more", genuine + "."), ("no signature", ".".join(parts[:2])), ("an empty one", "."),
+        ("two dots", ".."), ("a JWE's parts", genuine + ".a.b"), ("a prefix", "Bearer " + genuine),
         ("the JSON form", json.dumps({"protected": parts[0], "payload": parts[1], "signature": parts[2]})),
         ("swapped segments", f"{parts[1]}.{parts[0]}.{parts[2]}"),
         ("very long", parts[0] + "." + "A" * 20_000 + "." + parts[2]),
         ("a NUL escaped", genuine[:-1] + "%00"),
-    ):
+    ):  # fmt: skip
         yield name, text
 
 
@@ -93,21 +81,12 @@ def _other_signatures(header: str, payload: str, signature: bytes) -> Iterator[t
         return first.to_bytes(32, "big") + second.to_bytes(32, "big")
 
     for name, octets in (
-        ("the other s", raw(r, ORDER - s)),
-        ("r and s swapped", raw(s, r)),
-        ("zeros", bytes(64)),
-        ("r = 0", raw(0, s)),
-        ("s = 0", raw(r, 0)),
-        ("r = n", raw(ORDER, s)),
-        ("s = n", raw(r, ORDER)),
-        ("r + n", raw((r + ORDER) % (1 << 256), s)),
-        ("one", raw(1, 1)),
-        ("in DER", encode_dss_signature(r, s)),
-        ("a zero before", b"\0" + signature),
-        ("a zero behind", signature + b"\0"),
-        ("short", signature[:-1]),
-        ("ones", b"\xff" * 64),
-    ):
+        ("the other s", raw(r, ORDER - s)), ("r and s swapped", raw(s, r)), ("zeros", bytes(64)),
+        ("r = 0", raw(0, s)), ("s = 0", raw(r, 0)), ("r = n", raw(ORDER, s)), ("s = n", raw(r, ORDER)),
+        ("r + n", raw((r + ORDER) % (1 << 256), s)), ("one", raw(1, 1)),
+        ("in DER", encode_dss_signature(r, s)), ("a zero before", b"\0" + signature),
+        ("a zero behind", signature + b"\0"), ("short", signature[:-1]), ("ones", b"\xff" * 64),
+    ):  # fmt: skip
         yield f"signature: {name}", f"{header}.{payload}.{_encoded(octets)}"
 
 
@@ -122,29 +101,14 @@ def _other_keys(
     der = published.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     point = published.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
     for algorithm in (
-        "none",
-        "None",
-        "NONE",
-        "nOnE",
-        "",
-        "HS256",
-        "HS512",
-        "RS256",
-        "PS256",
-        "ES384",
-        "ES256K",
-        "EdDSA",
-    ):
+        "none", "None", "NONE", "nOnE", "", "HS256", "HS512", "RS256", "PS256", "ES384", "ES256K", "EdDSA",
+    ):  # fmt: skip
         head = {**header, "alg": algorithm}
         yield f"alg {algorithm}: no signature", _token(head, payload, b"")
         yield f"alg {algorithm}: own key", _signed(head, payload, own)
     for name, secret in (
-        ("PEM", pem),
-        ("stripped PEM", pem.strip()),
-        ("DER", der),
-        ("point", point),
-        ("empty", b""),
-    ):
+        ("PEM", pem), ("stripped PEM", pem.strip()), ("DER", der), ("point", point), ("empty", b""),
+    ):  # fmt: skip
         for algorithm in ("HS256", "ES256"):
             head = {**header, "alg": algorithm}
             mac = hmac.new(secret, _signing_input(head, payload), hashlib.sha256).digest()
@@ -154,18 +118,9 @@ def _other_keys(
     r, s = decode_dss_signature(larger.sign(_signing_input(header, payload), ec.ECDSA(SHA384())))
     yield "another curve", _token(header, payload, r.to_bytes(48, "big") + s.to_bytes(48, "big"))
     for kid in (
-        *(
-            header["kid"],
-            header["kid"].upper(),
-            "",
-            "x",
-            "../../dev/null",
-            "' OR 1=1 --",
-            "\u0000",
-            "a" * 5_000,
-        ),
-        *(1, None, True, [header["kid"]], {"kid": header["kid"]}),
-    ):
+        header["kid"], header["kid"].upper(), "", "x", "../../dev/null", "' OR 1=1 --", "\u0000", "a" * 5_000,
+        1, None, True, [header["kid"]], {"kid": header["kid"]},
+    ):  # fmt: skip
         yield f"kid: {str(kid)[:40]!r} and own key", _signed({**header, "kid": kid}, payload, own)
 
 
@@ -175,22 +130,16 @@ def _headers(
     """Keys brought along, extensions, other types, names that stand twice; nothing is ever fetched."""
     numbers = own.public_key().public_numbers()
     jwk = {
-        "kty": "EC",
-        "crv": "P-256",
-        "x": _encoded(numbers.x.to_bytes(32, "big")),
+        "kty": "EC", "crv": "P-256", "x": _encoded(numbers.x.to_bytes(32, "big")),
         "y": _encoded(numbers.y.to_bytes(32, "big")),
-    }
+    }  # fmt: skip
     for name, value in (
-        *(
-            ("jwk", jwk),
-            ("jku", "http://127.0.0.1:9/keys"),
-            ("x5u", "http://127.0.0.1:9/cert"),
-            ("x5c", ["MII"]),
-        ),
-        *(("crit", ["exp"]), ("crit", []), ("crit", ["b64"]), ("b64", False), ("zip", "DEF"), ("x5t", "x")),
-        *(("typ", "JWT"), ("typ", None), ("typ", "delegation+JWT"), ("typ", "application/delegation+jwt")),
-        *(("cty", "JWT"), ("enc", "A256GCM"), ("alg", ["ES256"]), ("alg", None), ("more", 1)),
-    ):
+        ("jwk", jwk), ("jku", "http://127.0.0.1:9/keys"), ("x5u", "http://127.0.0.1:9/cert"),
+        ("x5c", ["MII"]), ("crit", ["exp"]), ("crit", []), ("crit", ["b64"]), ("b64", False), ("zip", "DEF"),
+        ("x5t", "x"), ("typ", "JWT"), ("typ", None), ("typ", "delegation+JWT"),
+        ("typ", "application/delegation+jwt"), ("cty", "JWT"), ("enc", "A256GCM"), ("alg", ["ES256"]),
+        ("alg", None), ("more", 1),
+    ):  # fmt: skip
         yield f"header {name}: own key", _signed({**header, name: value}, payload, own)
         yield f"header {name}: own key, no kid", _signed({"alg": "ES256", name: value}, payload, own)
     for name, text in (
@@ -231,12 +180,9 @@ def _genuinely_signed(
     text = json.dumps(payload)
     for name, odd in (
         ("exp twice", text[:-1] + ',"exp":9999999999}'),
-        ("sub twice", text[:-1] + ',"\\u0073ub":"user:mallory"}'),
-        ("an array", f"[{text}]"),
-        ("a string", '"x"'),
-        ("nothing", ""),
-        ("no UTF-8", "\udcff"),
-    ):
+        ("sub twice", text[:-1] + ',"\\u0073ub":"user:mallory"}'), ("an array", f"[{text}]"),
+        ("a string", '"x"'), ("nothing", ""), ("no UTF-8", "\udcff"),
+    ):  # fmt: skip
         signed = f"{_encoded(json.dumps(header).encode())}.{_encoded(odd.encode('utf-8', 'surrogateescape'))}"
         yield f"payload: {name}", f"{signed}.{_encoded(_es256(key, signed.encode()))}"
 

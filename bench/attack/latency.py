@@ -97,14 +97,12 @@ def _send(siege: Siege, key: str, body: bytes, stop: threading.Event) -> None:
 def _bodies(agent: str) -> Iterator[tuple[str, bytes]]:
     """Legal JSON of about 1 MB that takes long to read."""
     kinds: dict[str, Callable[[int], str]] = {
-        "arrays of nothing": lambda _: "[]",
-        "small numbers": lambda number: str(number % 10),
+        "arrays of nothing": lambda _: "[]", "small numbers": lambda number: str(number % 10),
         "floats": lambda number: f"{number}.{number}e-7",
-        "names, each once": lambda number: f'{{"n{number}":0}}',
-        "nesting": lambda _: "[" * 12 + "]" * 12,
+        "names, each once": lambda number: f'{{"n{number}":0}}', "nesting": lambda _: "[" * 12 + "]" * 12,
         "long strings": lambda _: '"' + "x" * 60_000 + '"',
         "escapes": lambda _: '"' + "\\u00e9\\n" * 40 + '"',
-    }
+    }  # fmt: skip
     for name, piece in kinds.items():
         items, length, number = [], 0, 0
         while length < SIZE - 70_000:

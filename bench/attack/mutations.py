@@ -15,62 +15,26 @@ QUERY_NAMES = (
     *("actor_type", "type", "event", "format", "page", "x"),
 )
 ODD_HEADERS = (
-    *(
-        ("Accept", "text/html"),
-        ("Accept", "*/*;q=x"),
-        ("Accept", ","),
-        ("Accept", "application/did"),
-        ("Accept", "a" * 3_000),
-    ),
-    *(
-        ("Accept", "application/pkix-crl;q=0"),
-        ("Accept-Language", "x" * 500),
-        ("Accept-Encoding", "gzip, br, zstd"),
-    ),
-    *(("Content-Encoding", "gzip"), ("Content-Encoding", "x"), ("Content-Language", "\u00e9")),
-    *(
-        ("Cookie", "sessionid=x; csrftoken=y; messages=z"),
-        ("Cookie", "=;;="),
-        ("Cookie", "sessionid=" + "a" * 4_000),
-    ),
-    *(
-        ("Host", "elsewhere.example"),
-        ("Host", ""),
-        ("Host", "a b"),
-        ("Host", "127.0.0.1:abc"),
-        ("Host", "[::1"),
-    ),
-    *(("X-Forwarded-For", "1.2.3.4, x"), ("X-Forwarded-For", "\u0661"), ("X-Forwarded-Proto", "https")),
-    *(
-        ("X-Forwarded-Host", "evil.example"),
-        ("X-HTTP-Method-Override", "DELETE"),
-        ("X-Original-URL", "/admin/"),
-    ),
-    *(("Range", "bytes=0-1"), ("If-None-Match", "*"), ("If-None-Match", '"x'), ("If-Modified-Since", "x")),
-    *(("If-Modified-Since", "Thu, 01 Jan 9999 00:00:00 GMT"), ("Origin", "null"), ("Referer", "\u202e")),
-    *(
-        ("Idempotency-Key", ""),
-        ("Idempotency-Key", "k" * 256),
-        ("Idempotency-Key", "\u00e9"),
-        ("Idempotency-Key", "a\tb"),
-    ),
-    *(
-        ("Authorization", ""),
-        ("Authorization", "Bearer"),
-        ("Authorization", "Bearer \u0661"),
-        ("Authorization", "Basic Og=="),
-    ),
-    *(("Authorization", "Bearer service_live_" + "x" * 5_000), ("Authorization", "Bearer service_test_")),
-)
+    ("Accept", "text/html"), ("Accept", "*/*;q=x"), ("Accept", ","), ("Accept", "application/did"),
+    ("Accept", "a" * 3_000), ("Accept", "application/pkix-crl;q=0"), ("Accept-Language", "x" * 500),
+    ("Accept-Encoding", "gzip, br, zstd"), ("Content-Encoding", "gzip"), ("Content-Encoding", "x"),
+    ("Content-Language", "\u00e9"), ("Cookie", "sessionid=x; csrftoken=y; messages=z"), ("Cookie", "=;;="),
+    ("Cookie", "sessionid=" + "a" * 4_000), ("Host", "elsewhere.example"), ("Host", ""), ("Host", "a b"),
+    ("Host", "127.0.0.1:abc"), ("Host", "[::1"), ("X-Forwarded-For", "1.2.3.4, x"),
+    ("X-Forwarded-For", "\u0661"), ("X-Forwarded-Proto", "https"), ("X-Forwarded-Host", "evil.example"),
+    ("X-HTTP-Method-Override", "DELETE"), ("X-Original-URL", "/admin/"), ("Range", "bytes=0-1"),
+    ("If-None-Match", "*"), ("If-None-Match", '"x'), ("If-Modified-Since", "x"),
+    ("If-Modified-Since", "Thu, 01 Jan 9999 00:00:00 GMT"), ("Origin", "null"), ("Referer", "\u202e"),
+    ("Idempotency-Key", ""), ("Idempotency-Key", "k" * 256), ("Idempotency-Key", "\u00e9"),
+    ("Idempotency-Key", "a\tb"), ("Authorization", ""), ("Authorization", "Bearer"),
+    ("Authorization", "Bearer \u0661"), ("Authorization", "Basic Og=="),
+    ("Authorization", "Bearer service_live_" + "x" * 5_000), ("Authorization", "Bearer service_test_"),
+)  # fmt: skip
 KINDS = (
-    *(
-        "text/plain",
-        "application/x-www-form-urlencoded",
-        "multipart/form-data; boundary=x",
-        "application/json;charset=x",
-    ),
-    *("application/x-ndjson", "application/xml", "", "application/json; charset=utf-16", "json", "a" * 2_000),
-)
+    "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x",
+    "application/json;charset=x", "application/x-ndjson", "application/xml", "",
+    "application/json; charset=utf-16", "json", "a" * 2_000,
+)  # fmt: skip
 
 
 def hostile(chance: Random, route: Route, method: str, holdings: Holdings, key: str) -> tuple[Call, bool]:
@@ -115,21 +79,8 @@ def _other_body(chance: Random, asked: Call) -> Call:
 
 def _with_query(chance: Random, target: str) -> str:
     values = [
-        *TEXTS,
-        "0",
-        "1",
-        "-1",
-        "101",
-        "1.0",
-        "1e3",
-        "live",
-        "test",
-        "high",
-        "true",
-        "[]",
-        "1,2",
-        "\u0661",
-    ]
+        *TEXTS, "0", "1", "-1", "101", "1.0", "1e3", "live", "test", "high", "true", "[]", "1,2", "\u0661",
+    ]  # fmt: skip
     pairs = [
         f"{chance.choice(QUERY_NAMES)}={_percent(chance, chance.choice(values)[:3_000])}"
         for _ in range(chance.choice([1, 1, 2, 3]))
@@ -155,24 +106,11 @@ def _other_path(chance: Random, target: str) -> str:
     text = parts[place]
     parts[place] = chance.choice(
         [
-            _percent(chance, chance.choice(TEXTS)[:2_000]),
-            text.upper(),
-            text.replace("-", ""),
-            text + "%00",
-            text + "%2F..",
-            "..",
-            "%2e%2e",
-            "",
-            text + "/",
-            text[:-1] + quote("\u0661"),
-            "{" + text + "}",
-            quote(f"urn:uuid:{text}"),
-            "f" * 40,
-            "00000000-0000-0000-0000-000000000000",
-            "%ff%fe",
-            "%",
+            _percent(chance, chance.choice(TEXTS)[:2_000]), text.upper(), text.replace("-", ""), text + "%00",
+            text + "%2F..", "..", "%2e%2e", "", text + "/", text[:-1] + quote("\u0661"), "{" + text + "}",
+            quote(f"urn:uuid:{text}"), "f" * 40, "00000000-0000-0000-0000-000000000000", "%ff%fe", "%",
         ]
-    )
+    )  # fmt: skip
     return "/".join(parts) + (f"?{query}" if query else "")
 
 

@@ -111,12 +111,9 @@ def _cells(route: Route, world: World) -> Iterator[Cell]:
 def _credentials(route: Route, method: str, world: World) -> Iterator[Credential]:
     keys, scope = world.keys, route.scope_of(method)
     for name, secret in (
-        ("no key", None),
-        ("garbage", GARBAGE),
-        ("no key at all like it", "Zm9vOmJhcg=="),
-        ("a revoked key", keys.revoked),
-        ("an expired key", keys.expired),
-    ):
+        ("no key", None), ("garbage", GARBAGE), ("no key at all like it", "Zm9vOmJhcg=="),
+        ("a revoked key", keys.revoked), ("an expired key", keys.expired),
+    ):  # fmt: skip
         yield Credential(name, secret, is_known=False, has_scope=False, sees="own")
     yield Credential("a live key", keys.live, is_known=True, has_scope=True, sees="own")
     yield Credential("a test key", keys.test, is_known=True, has_scope=True, sees="other environment")

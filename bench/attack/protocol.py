@@ -40,12 +40,9 @@ def _frames(host: str, agent: str, key: str) -> Callable[[], Frame]:
         event = {"agentId": agent, "actionType": "data_access", "details": {"tool": "read", "mark": mark}}
         raw = json.dumps(event).encode()
         return Frame(
-            host=host.encode(),
-            key=key.encode(),
-            claim=mark.encode(),
-            body=raw,
+            host=host.encode(), key=key.encode(), claim=mark.encode(), body=raw,
             lines=raw + b"\n" + raw + b"\n",
-        )
+        )  # fmt: skip
 
     return made
 

@@ -15,9 +15,9 @@ from bench.attack.world import ACTOR, World, certified_agent, new_agent
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from compliance.tenancy import services as tenancy
-from compliance.tenancy.errors import ApiKeyNotFound
-from compliance.tenancy.models import ApiKey
+from tenancy import services as tenancy
+from tenancy.errors import ApiKeyNotFound
+from tenancy.models import ApiKey
 
 PARALLEL = 12
 Race = Callable[["Track"], None]
@@ -97,7 +97,7 @@ def _renew(track: Track) -> None:
     agent, certificate = certified_agent(track.line, track.key)
 
     replies = track.run(track.post(f"/v1/certificates/{certificate['id']}/renew"), where="renew")
-    track.expect("renew", replies, once=201, rest=[409])
+    track.expect("renew", replies, once=201, rest=[409, 429])
     active = track.ask("GET", f"/v1/certificates?agent_id={agent}&status=active").data
     if len(active) != 1:
         track.siege.report("not one active certificate", "renew", str(len(active)))
@@ -172,11 +172,9 @@ def _delegation(track: Track) -> None:
     agent, certificate = certified_agent(track.line, track.key)
     grant = {"chain": [{"sub": "user:alice", "type": "human"}], "scope": "read"}
     revocation = call(
-        "POST",
-        f"/v1/certificates/{certificate['id']}/revoke",
-        key=track.key,
+        "POST", f"/v1/certificates/{certificate['id']}/revoke", key=track.key,
         body={"reason": "keyCompromise"},
-    )
+    )  # fmt: skip
     issue = call("POST", f"/v1/agents/{agent}/delegation", key=track.key, body=grant)
     replies = track.run([*[issue] * (PARALLEL - 1), revocation], where="delegation")
     after = track.ask("POST", f"/v1/agents/{agent}/delegation", grant)

@@ -12,7 +12,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from bench.attack.wire import Call, call
 from bench.attack.world import LOOPBACK_HOOK, Holdings
-from compliance.api.service_headers import service_header
+from compliance.api.answers import service_header
 
 # Parameters that name a place in the tree.
 OF_TREE = frozenset({"level", "path"})
@@ -121,35 +121,23 @@ def _agent(_: Holdings) -> Any:
         "description": "d",
         "metadata": {"permitted_actions": ["read", "pay"], "note": "n"},
         "agent_card": {
-            "url": "https://agents.example/a",
-            "protocol_binding": "GRPC",
-            "streaming": True,
-            "input_modes": ["text/plain"],
-            "output_modes": ["text/plain"],
-            "token_schemes": ["dpop"],
-            "provider_url": "https://example.com",
-            "documentation_url": "https://example.com/docs",
+            "url": "https://agents.example/a", "protocol_binding": "GRPC", "streaming": True,
+            "input_modes": ["text/plain"], "output_modes": ["text/plain"], "token_schemes": ["dpop"],
+            "provider_url": "https://example.com", "documentation_url": "https://example.com/docs",
         },
         "financial_scope": {
-            "max_single_trade_usd": 10,
-            "daily_limit_usd": 50.5,
-            "permitted_instruments": ["A"],
-            "permitted_venues": ["v"],
-            "leverage_permitted": True,
-            "max_leverage_ratio": 2,
+            "max_single_trade_usd": 10, "daily_limit_usd": 50.5, "permitted_instruments": ["A"],
+            "permitted_venues": ["v"], "leverage_permitted": True, "max_leverage_ratio": 2,
         },
-    }
+    }  # fmt: skip
 
 
 def _event(holdings: Holdings) -> Any:
     return {
-        "agentId": holdings.agent,
-        "actionType": "data_access",
-        "sessionId": "s-1",
-        "chainId": holdings.agent,
+        "agentId": holdings.agent, "actionType": "data_access", "sessionId": "s-1", "chainId": holdings.agent,
         "occurredAt": "2026-01-02T03:04:05Z",
         "details": {"tool": "read", "amount_usd": 1.5, "tags": ["a", {"b": None}]},
-    }
+    }  # fmt: skip
 
 
 def _delegation(_: Holdings) -> Any:
@@ -160,13 +148,11 @@ def _delegation(_: Holdings) -> Any:
 def _exchange(holdings: Holdings) -> bytes:
     types = "urn:ietf:params:oauth:token-type:"
     form = {
-        "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
-        "subject_token": holdings.token,
-        "subject_token_type": f"{types}access_token",
-        "actor_token": holdings.agent,
+        "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange", "subject_token": holdings.token,
+        "subject_token_type": f"{types}access_token", "actor_token": holdings.agent,
         "actor_token_type": f"urn:{holdings.did.split(':')[1]}:params:oauth:token-type:agent",
         "scope": "read",
-    }
+    }  # fmt: skip
     return urlencode(form).encode()
 
 
@@ -176,11 +162,9 @@ def _presented(holdings: Holdings) -> bytes:
 
 def _trust(_: Holdings) -> Any:
     return {
-        "issuer": f"https://{uuid4()}.example.com",
-        "audiences": ["app"],
-        "subject_claim": "email",
+        "issuer": f"https://{uuid4()}.example.com", "audiences": ["app"], "subject_claim": "email",
         "required_claims": {"groups": ["traders"]},
-    }
+    }  # fmt: skip
 
 
 def _reason(_: Holdings) -> Any:
@@ -212,6 +196,7 @@ BODIES: Mapping[str, Callable[[Holdings], Any]] = {
         "certificate_serial": holdings.serial,
     },
     "POST v1/ocsp": lambda holdings: holdings.ocsp_request,
+    "POST v1/ocsp/": lambda holdings: holdings.ocsp_request,
     "POST v1/events": _event,
     "POST v1/events/batch": lambda holdings: {"events": [_event(holdings), _event(holdings)]},
     "POST v1/events/<str:event_id>/review": lambda _: {"verdict": "dismissed", "note": "n"},
@@ -254,6 +239,7 @@ BODIES: Mapping[str, Callable[[Holdings], Any]] = {
         "root": "verified",
         "agents": "own",
         "nonce_required": True,
+        "uncertified_agents": True,
     },
     "PATCH v1/gateway/routes/<str:route_id>": lambda _: {"highest_band": "medium", "agents": "any"},
     **{

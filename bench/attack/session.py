@@ -21,6 +21,7 @@ from bench.attack import (  # noqa: E402
     protocol,
     races,
     standing,
+    strangers,
     tokens,
 )
 from bench.attack.attacks import NAMES  # noqa: E402
@@ -31,18 +32,11 @@ from bench.harness.report import number, table  # noqa: E402
 FOUND = 6
 Attack = Callable[[Siege, World], None]
 ATTACKS: dict[str, Attack] = {
-    "opening": opening.run,
-    "entrances": entrances.run,
-    "privileges": privileges.run,
-    "standing": standing.run,
-    "tokens": tokens.run,
-    "addresses": addresses.run,
-    "protocol": protocol.run,
-    "races": races.run,
-    "fuzz": fuzz.run,
-    "generated": generated.run,
-    "latency": latency.run,
-}
+    "opening": opening.run, "entrances": entrances.run, "privileges": privileges.run,
+    "standing": standing.run, "strangers": strangers.run, "tokens": tokens.run,
+    "addresses": addresses.run, "protocol": protocol.run, "races": races.run, "fuzz": fuzz.run,
+    "generated": generated.run, "latency": latency.run,
+}  # fmt: skip
 # Of a run's seconds, at most; what one leaves the others may use.
 SHARES = {"fuzz": 0.6, "generated": 0.7, "privileges": 0.5}
 USUAL_SHARE = 0.35
@@ -66,14 +60,9 @@ def main(arguments: Sequence[str]) -> int:
         print(f"  … {name}", flush=True)
         began = time.monotonic()
         siege = Siege(
-            name=name,
-            address=address,
-            seed=options.seed,
-            is_short=options.size == "short",
-            budget=Budget.of(whole.left * SHARES.get(name, USUAL_SHARE)),
-            notebook=notebook,
-            figures=figures,
-        )
+            name=name, address=address, seed=options.seed, is_short=options.size == "short",
+            budget=Budget.of(whole.left * SHARES.get(name, USUAL_SHARE)), notebook=notebook, figures=figures,
+        )  # fmt: skip
         try:
             ATTACKS[name](siege, world)
         except Exception as error:  # noqa: BLE001  (an attack that breaks off is itself told of)
@@ -103,14 +92,10 @@ def _summary(notebook: Notebook, seconds: dict[str, float], figures: list[str], 
     total = sum(notebook.requests[name] for name in seconds)
     rows.append(["all", f"{total:,}", str(len(notebook.kinds)), number(sum(seconds.values()))])
     return [
-        *lines,
-        "",
-        *table([["attack", "requests", "findings", "seconds"], *rows]),
-        "",
+        *lines, "", *table([["attack", "requests", "findings", "seconds"], *rows]), "",
         *(f"{attack}: not reached: {count:,} {what}" for (attack, what), count in notebook.unreached.items()),
-        *figures,
-        f"seed {seed}",
-    ]
+        *figures, f"seed {seed}",
+    ]  # fmt: skip
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -57,17 +57,14 @@ def _altered_signatures(siege: Siege, line: Line, holdings: Holdings) -> None:
     where = "POST /v1/verify/message"
     genuine = holdings.signature
     for name, signature, payload in (
-        ("genuine", genuine, PAYLOAD),
-        ("trailing bits", with_trailing_bits(genuine), PAYLOAD),
+        ("genuine", genuine, PAYLOAD), ("trailing bits", with_trailing_bits(genuine), PAYLOAD),
         ("no padding", genuine.rstrip("="), PAYLOAD),
         ("a line break", genuine[:60] + "\n" + genuine[60:], PAYLOAD),
         ("a foreign sign", genuine[:60] + "!" + genuine[60:], PAYLOAD),
         ("URL's alphabet", genuine.replace("+", "-").replace("/", "_") + "A===", PAYLOAD),
-        ("another payload", genuine, {"a": True}),
-        ("twice", genuine + genuine, PAYLOAD),
-        ("empty", "", PAYLOAD),
-        ("zeros", base64.b64encode(bytes(256)).decode(), PAYLOAD),
-    ):
+        ("another payload", genuine, {"a": True}), ("twice", genuine + genuine, PAYLOAD),
+        ("empty", "", PAYLOAD), ("zeros", base64.b64encode(bytes(256)).decode(), PAYLOAD),
+    ):  # fmt: skip
         body = {"payload": payload, "signature": signature, "certificate_serial": holdings.serial}
         for key in (None, "service_live_madeup", "service_test_madeup", "x"):
             reply = line.ask(call("POST", "/v1/verify/message", key=key, body=body))
@@ -92,15 +89,11 @@ def _altered_jws(siege: Siege, line: Line, holdings: Holdings) -> None:
     ]
     forged = [f"{_encoded({**header, **change})}..{signature}" for change in changes]
     forged += [
-        f"{protected}.{b64url_encode(json.dumps(PAYLOAD).encode())}.{signature}",
-        f"{protected}..",
-        f"..{signature}",
-        f"{protected}..{signature}=",
-        f"{protected}..{with_trailing_bits(signature)}",
+        f"{protected}.{b64url_encode(json.dumps(PAYLOAD).encode())}.{signature}", f"{protected}..",
+        f"..{signature}", f"{protected}..{signature}=", f"{protected}..{with_trailing_bits(signature)}",
         f"{protected}..{b64url_encode(base64.b64decode(holdings.signature))}",
-        f"{_encoded(dict(reversed(header.items())))}..{signature}",
-        holdings.token,
-    ]
+        f"{_encoded(dict(reversed(header.items())))}..{signature}", holdings.token,
+    ]  # fmt: skip
     chance = siege.random(holdings.did)
     for _ in siege.within(range(siege.pick(short=40, long=2_000)), "damaged JWS"):
         forged.append(garbled(chance, holdings.jws.encode()).decode("latin-1"))

@@ -9,40 +9,21 @@ from typing import Any
 NUL, SURROGATE = "a\x00b", "\ud800"
 LARGEST_BODY = 1024 * 1024
 TEXTS = (
-    *("", " ", "\t", "\n", "\r\n", NUL, SURROGATE, "\udfff\ud800", "\ufeff", "\u200b", "\u202e", "\u2066"),
-    *("\u0661\u0662", "\uff11", "é" * 300, "😀" * 200, "x" * 256, "x" * 70_000, "%00", "../../etc/passwd"),
-    *(
-        "'; DROP TABLE x; --",
-        "{{7*7}}",
-        "${jndi:ldap://127.0.0.1/}",
-        "<script>",
-        "null",
-        "true",
-        "NaN",
-        "1e999",
-    ),
-    *("2026-01-01", "2026-02-30T00:00:00Z", "0000-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z", "-1"),
-    *("2026-01-01T00:00:00+99:99", "2026-W01-1", "20260101T000000Z", "2026-01-01T24:00:00Z"),
-    *("00000000-0000-0000-0000-000000000000", "{00000000-0000-0000-0000-000000000000}"),
-    *("0000000000000000000000000000000\u0661", "0000000\u0661-0000-0000-0000-000000000000", "g" * 36),
-)
+    "", " ", "\t", "\n", "\r\n", NUL, SURROGATE, "\udfff\ud800", "\ufeff", "\u200b", "\u202e", "\u2066",
+    "\u0661\u0662", "\uff11", "é" * 300, "😀" * 200, "x" * 256, "x" * 70_000, "%00", "../../etc/passwd",
+    "'; DROP TABLE x; --", "{{7*7}}", "${jndi:ldap://127.0.0.1/}", "<script>", "null", "true", "NaN", "1e999",
+    "2026-01-01", "2026-02-30T00:00:00Z", "0000-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z", "-1",
+    "2026-01-01T00:00:00+99:99", "2026-W01-1", "20260101T000000Z", "2026-01-01T24:00:00Z",
+    "00000000-0000-0000-0000-000000000000", "{00000000-0000-0000-0000-000000000000}",
+    "0000000000000000000000000000000\u0661", "0000000\u0661-0000-0000-0000-000000000000", "g" * 36,
+)  # fmt: skip
 NUMBERS = (
     *(0, -0.0, 1, -1, 2**31, 2**53, 2**53 + 1, 2**63, -(2**63) - 1, 2**64, 10**300, 10**4_000, 1e308, 5e-324),
     *(0.1, 60, 86_401, 1.0, 1e22),
 )
 OTHERS: tuple[Any, ...] = (
-    None,
-    True,
-    False,
-    [],
-    {},
-    [[]],
-    [None],
-    [{}],
-    {"": ""},
-    {"a": {"b": [1]}},
-    ["a"] * 200,
-)
+    None, True, False, [], {}, [[]], [None], [{}], {"": ""}, {"a": {"b": [1]}}, ["a"] * 200,
+)  # fmt: skip
 
 
 def hostile_values(chance: Random) -> Iterator[Any]:
@@ -70,74 +51,23 @@ def hostile_bodies(chance: Random, plain: Any) -> Iterator[bytes]:
     whole = json.dumps(plain).encode()
     inside = whole[1:-1]
     yield from (
-        b"",
-        b" ",
-        b"null",
-        b"true",
-        b"0",
-        b'""',
-        b"[]",
-        b"{}",
-        b"[{}]",
-        b"{",
-        b"}",
-        b"\xff\xfe",
-        b"\x00",
-    )
+        b"", b" ", b"null", b"true", b"0", b'""', b"[]", b"{}", b"[{}]", b"{", b"}", b"\xff\xfe", b"\x00",
+    )  # fmt: skip
     yield from (
-        b"\xef\xbb\xbf" + whole,
-        whole.decode().encode("utf-16"),
-        whole + b"x",
-        whole + whole,
-        b"," + whole,
-    )
+        b"\xef\xbb\xbf" + whole, whole.decode().encode("utf-16"), whole + b"x", whole + whole, b"," + whole,
+    )  # fmt: skip
     yield whole[: chance.randrange(1, len(whole))]
     yield b"{" + inside + b"," + inside + b"}"
     yield whole.replace(b'":', b'" :').replace(b", ", b" ,\n")
     yield b"{" + inside + b',"details":{"a":1,"a":2}}'
     yield b"{" + inside + b',"\\u0000":1}'
     for value in (
-        *(
-            b"NaN",
-            b"Infinity",
-            b"-Infinity",
-            b"1e999",
-            b"-1e999",
-            b"01",
-            b"+1",
-            b".5",
-            b"0x10",
-            b"1_000",
-            b"9" * 4_400,
-        ),
-        *(
-            b'"\\ud800"',
-            b'"\\udc00\\ud800"',
-            b'"\\u0000"',
-            b'"\x00"',
-            b'"\xed\xa0\x80"',
-            b'"\xc3\x28"',
-            b'"\\x41"',
-        ),
-        *(
-            b"'a'",
-            b"undefined",
-            b"[1,]",
-            b'{"a":1,}',
-            b"/**/1",
-            b'"\n"',
-            b'"\\uD83D\\uDE00"',
-            b"1E400",
-            b"-",
-            b"1.",
-        ),
-        *(
-            b"[" * 100_000,
-            b"[" * 40 + b"]" * 40,
-            b'{"a":' * 5_000 + b"1" + b"}" * 5_000,
-            b"[" * 31 + b"]" * 31,
-        ),
-    ):
+        b"NaN", b"Infinity", b"-Infinity", b"1e999", b"-1e999", b"01", b"+1", b".5", b"0x10", b"1_000",
+        b"9" * 4_400, b'"\\ud800"', b'"\\udc00\\ud800"', b'"\\u0000"', b'"\x00"', b'"\xed\xa0\x80"',
+        b'"\xc3\x28"', b'"\\x41"', b"'a'", b"undefined", b"[1,]", b'{"a":1,}', b"/**/1", b'"\n"',
+        b'"\\uD83D\\uDE00"', b"1E400", b"-", b"1.", b"[" * 100_000, b"[" * 40 + b"]" * 40,
+        b'{"a":' * 5_000 + b"1" + b"}" * 5_000, b"[" * 31 + b"]" * 31,
+    ):  # fmt: skip
         yield b"{" + inside + b',"details":' + value + b"}"
     yield b"{" + inside + b',"more":"' + b"x" * LARGEST_BODY + b'"}'
     yield b" " * (LARGEST_BODY - len(whole)) + whole

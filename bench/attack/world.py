@@ -19,13 +19,13 @@ from auditlog.sealing import sealer
 from auditlog.vocabulary import Actor
 from bench.attack.core import Siege
 from bench.attack.wire import Line, Reply, call
-from compliance.api.rest.permissions import Scope
+from compliance.api.gate import Scope
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.encodings import b64url_decode, b64url_encode
 from compliance.core.environments import Environment
-from compliance.tenancy import services as tenancy
-from compliance.tenancy.models import ApiKey, Tenant
+from tenancy import services as tenancy
+from tenancy.models import ApiKey, Tenant
 
 ACTOR = Actor.system("attack")
 # Nobody listens there, and nothing is sent: the stack of an attack has no sender.
@@ -67,28 +67,14 @@ class Holdings:
     def value(self, parameter: str) -> str:
         """What stands in a path for a parameter of that name."""
         plain = {
-            "agent_id": self.agent,
-            "certificate_id": self.certificate,
-            "event_id": self.event,
-            "webhook_id": self.webhook,
-            "stream_id": self.stream,
-            "issuer_id": self.issuer,
-            "delivery_id": self.delivery,
-            "report_id": self.report,
-            "schedule_id": self.schedule,
-            "incident_id": self.incident,
-            "route_id": self.gateway_route,
-            "target": "orders/7",
-            "entry_id": self.entry,
-            "token_id": self.token_id,
-            "list_id": self.status_list,
-            "level": "0",
-            "path": "000.p/1",
-            "serial": self.serial,
-            "did": self.did,
-            "part": "0",
+            "agent_id": self.agent, "certificate_id": self.certificate, "event_id": self.event,
+            "webhook_id": self.webhook, "stream_id": self.stream, "issuer_id": self.issuer,
+            "delivery_id": self.delivery, "report_id": self.report, "schedule_id": self.schedule,
+            "incident_id": self.incident, "route_id": self.gateway_route, "target": "orders/7",
+            "entry_id": self.entry, "token_id": self.token_id, "list_id": self.status_list, "level": "0",
+            "path": "000.p/1", "serial": self.serial, "did": self.did, "part": "0",
             "encoded": quote(b64url_encode(self.ocsp_request), safe=""),
-        }
+        }  # fmt: skip
         return plain[parameter]
 
     @property
@@ -106,22 +92,11 @@ class Holdings:
 def absent(like: Holdings) -> Holdings:
     """Ids that nothing has."""
     return replace(
-        like,
-        agent=str(uuid4()),
-        serial=uuid4().hex,
-        certificate=str(uuid4()),
-        event=str(uuid4()),
-        webhook=str(uuid4()),
-        stream=str(uuid4()),
-        issuer=str(uuid4()),
-        delivery=str(uuid4()),
-        report=str(uuid4()),
-        schedule=str(uuid4()),
-        incident=str(uuid4()),
-        gateway_route=str(uuid4()),
-        entry=str(uuid4()),
-        token_id=str(uuid4()),
-    )
+        like, agent=str(uuid4()), serial=uuid4().hex, certificate=str(uuid4()), event=str(uuid4()),
+        webhook=str(uuid4()), stream=str(uuid4()), issuer=str(uuid4()), delivery=str(uuid4()),
+        report=str(uuid4()), schedule=str(uuid4()), incident=str(uuid4()), gateway_route=str(uuid4()),
+        entry=str(uuid4()), token_id=str(uuid4()),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -234,28 +209,14 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
     environment = "test" if "_test_" in key else "live"
     authority = _made(line.ask(call("GET", f"/v1/ca?environment={environment}")))["certificates"][0]
     return Holdings(
-        agent=agent,
-        certificate=certificate["id"],
-        serial=certificate["serial_number"],
-        event=event["id"],
-        webhook=webhook["id"],
-        stream=stream,
-        issuer=issuer["id"],
-        delivery=delivery["id"],
-        report=report["id"],
-        schedule=schedule["id"],
-        incident=incident,
-        gateway_route=gateway_route,
-        entry=entry["id"],
-        did=f"did:{_service_name(key)}:{environment}:{agent}",
-        token=token["token"],
-        token_id=token["token_id"],
-        status_list=_status_list(token["token"]),
-        signature=signed["signature"],
-        jws=signed["jws"],
-        authority_serial=authority["serial_number"],
+        agent=agent, certificate=certificate["id"], serial=certificate["serial_number"], event=event["id"],
+        webhook=webhook["id"], stream=stream, issuer=issuer["id"], delivery=delivery["id"],
+        report=report["id"], schedule=schedule["id"], incident=incident, gateway_route=gateway_route,
+        entry=entry["id"], did=f"did:{_service_name(key)}:{environment}:{agent}", token=token["token"],
+        token_id=token["token_id"], status_list=_status_list(token["token"]), signature=signed["signature"],
+        jws=signed["jws"], authority_serial=authority["serial_number"],
         ocsp_request=_ocsp_request(certificate["certificate_pem"], authority["pem"]),
-    )
+    )  # fmt: skip
 
 
 def _incident(line: Line, key: str) -> str:

@@ -45,13 +45,9 @@ def manage(
 ) -> str:
     """Run a command of the service; return what it printed. Raises StepFailed on another exit code."""
     done = subprocess.run(
-        [sys.executable, str(root / "manage.py"), *arguments],
-        env=environment,
-        cwd=root,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        [sys.executable, str(root / "manage.py"), *arguments], env=environment, cwd=root, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
     if done.returncode not in accepted:
         reason = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
         raise StepFailed(f"manage.py {arguments[0]} failed: {''.join(reason)}", hint=hint)

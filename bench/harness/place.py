@@ -25,13 +25,10 @@ from bench.harness.command import manage
 from compliance.localdev.console import StepFailed, say, step
 from compliance.localdev.environment import service_name
 from compliance.localdev.layout import find_layout
-from compliance.localdev.servers.key_hosts import KeyHosts
-from compliance.localdev.servers.processes import load
 from compliance.localdev.servers.servers import Servers
 from compliance.localdev.servers.softhsm import SoftHsm
 from compliance.localdev.state import LockBusy, locked, read_json, write_json
 
-AGENT_PROCESSES = 2
 # Limits are not what is measured: none is met.
 LIMITS = (
     *("RATE_LIMIT_EVENTS", "RATE_LIMIT_KEY", "RATE_LIMIT_PUBLIC", "RATE_LIMIT_UNAUTHENTICATED"),
@@ -70,40 +67,7 @@ class Place:
         """Tokens of its own; None where the caller brings an HSM, whose tokens are then used."""
         if os.environ.get("SOFTHSM2_CONF") != str(self.servers.softhsm.conf):
             return None
-        return self.servers.tokens_in(
-            self.folder / "softhsm", hosts=self.servers.softhsm.hosts, sockets=self._sockets
-        )
-
-    @property
-    def _sockets(self) -> Path:
-        return self.folder / "sockets"
-
-    @contextmanager
-    def _key_hosts(self) -> Iterator[None]:
-        """The run's own key hosts, as many as the stack has, over the run's own tokens."""
-        if self.tokens is None or not self.tokens.hosts:
-            yield
-            return
-        hosts = KeyHosts(
-            root=self.servers.layout.root,
-            folder=self._sockets,
-            count=self.tokens.hosts,
-            records=self.folder,
-            log=self.servers.layout.log / "bench-key-hosts.log",
-        )
-        # Those of a run that was killed may have other settings.
-        hosts.stop()
-        try:
-            with step("key hosts of this run"):
-                hosts.start(self.environment() | self.tokens.host_environment())
-            yield
-        finally:
-            hosts.stop()
-
-    def key_hosts(self) -> list[int]:
-        """The processes of the run's own key hosts."""
-        found = (load(record) for record in sorted(self.folder.glob("key_host-*.json")))
-        return [host.pid for host in found if host is not None]
+        return self.servers.tokens_in(self.folder / "softhsm")
 
     def url(self, database: str) -> str:
         """A database on the stack's server, as its owner: what the benchmarks themselves do."""
@@ -127,15 +91,10 @@ class Place:
         live, test = self.databases(kind)
         own = {} if self.tokens is None else self.tokens.environment()
         return {
-            **os.environ,
-            **own,
-            **NO_LIMIT,
-            "SERVICE_NAME": f"{self.name}bench",
-            "DATABASE_URL": self.service_url(live),
-            "TEST_DATABASE_URL": self.service_url(test),
-            "DATABASE_OWNER_URL": self.url(live),
-            "TEST_DATABASE_OWNER_URL": self.url(test),
-        }
+            **os.environ, **own, **NO_LIMIT, "SERVICE_NAME": f"{self.name}bench",
+            "DATABASE_URL": self.service_url(live), "TEST_DATABASE_URL": self.service_url(test),
+            "DATABASE_OWNER_URL": self.url(live), "TEST_DATABASE_OWNER_URL": self.url(test),
+        }  # fmt: skip
 
     @property
     def api_key(self) -> str:
@@ -149,25 +108,21 @@ class Place:
         return [str(agent) for agent in read_json(self.state)["agents"][:count]]
 
     @contextmanager
-    def prepared(self, agents: int, *, fresh: bool, keep: bool, copy: bool = True) -> Iterator[None]:
-        """Databases with so many certified agents inside the block; dropped afterwards unless `keep`.
-
-        Without `copy`, those that the run before kept.
-        """
+    def prepared(self, agents: int, *, fresh: bool = False) -> Iterator[None]:
+        """Databases with so many certified agents inside the block; dropped afterwards."""
         self.folder.mkdir(mode=0o700, exist_ok=True)
         try:
             with locked(self.folder / "lock", wait=False):
                 known = self._ensure_tokens(fresh=fresh)
-                with self._key_hosts():
-                    self._ensure_agents(known, agents)
-                    if copy:
-                        with step("databases of this run"):
-                            self._copy_databases()
-                            self.maintain_partitions()
-                    try:
-                        yield
-                    finally:
-                        self._clear(keep=keep)
+                self._ensure_agents(known, agents)
+                with step("databases of this run"):
+                    self._copy_databases()
+                    # 6: something was left for the next time.
+                    self.manage("partition_maintain", "--environment", "live", kind="bench", accepted=(0, 6))
+                try:
+                    yield
+                finally:
+                    self._clear()
         except LockBusy as busy:
             raise StepFailed("another benchmark runs here", hint="wait for it to end") from busy
 
@@ -216,32 +171,18 @@ class Place:
                 connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
 
     def _made_agents(self, count: int) -> Iterator[str]:
-        """Register and certify in a few processes, a key being generated for each agent."""
-        shares = [
-            count // AGENT_PROCESSES + (index < count % AGENT_PROCESSES) for index in range(AGENT_PROCESSES)
-        ]
-        workers = [self._agent_maker(share) for share in shares if share]
-        made = 0
-        while any(worker.poll() is None for worker in workers) or made < count:
-            before = made
-            for worker in workers:
-                line = worker.stdout.readline() if worker.stdout else ""
-                if line.strip():
-                    made += 1
-                    yield line.strip()
-            if made == before:
-                break
-            if made % 50 < AGENT_PROCESSES:
-                say(f"  … {made} of {count}")
-        if made < count or any(worker.wait() for worker in workers):
-            raise StepFailed(f"only {made} of {count} agents were certified", hint="read the messages above")
-
-    def _agent_maker(self, count: int) -> subprocess.Popen[str]:
+        """Register and certify, a key being generated for each agent."""
         command = [sys.executable, "-m", "bench.harness.agents", self.tenant_id, str(count)]
         environment = self.environment("agents") | {"LOG_LEVEL": "WARNING"}
-        return subprocess.Popen(
-            command, env=environment, cwd=self.servers.layout.root, stdout=subprocess.PIPE, text=True
-        )
+        root = self.servers.layout.root
+        made = 0
+        with subprocess.Popen(command, env=environment, cwd=root, stdout=subprocess.PIPE, text=True) as maker:
+            for made, line in enumerate(maker.stdout or (), 1):
+                yield line.strip()
+                if made % 50 == 0:
+                    say(f"  … {made} of {count}")
+        if made < count or maker.returncode:
+            raise StepFailed(f"only {made} of {count} agents were certified", hint="read the messages above")
 
     def _copy_databases(self) -> None:
         self._drop("bench")
@@ -256,11 +197,8 @@ class Place:
                 form = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
                 connection.execute(form.format(sql.Identifier(name)))
 
-    def _clear(self, *, keep: bool) -> None:
-        if keep:
-            say(f"  … kept: {', '.join(self.databases('bench'))}")
-        else:
-            self._drop("bench")
+    def _clear(self) -> None:
+        self._drop("bench")
         client = redis.Redis.from_url(os.environ["REDIS_URL"])
         for key in client.scan_iter(f"{self.name}bench:*", count=1_000):
             client.delete(key)
@@ -268,21 +206,12 @@ class Place:
     def _admin(self) -> psycopg.Connection[tuple[object, ...]]:
         return psycopg.connect(self.url("postgres"), autocommit=True)
 
-    def maintain_partitions(self) -> None:
-        """Give the events table the partitions it wants, where it is partitioned at all."""
-        if (self.servers.layout.root / "events/management/commands/partition_maintain.py").exists():
-            # 6: something was left for the next time.
-            self.manage("partition_maintain", "--environment", "live", kind="bench", accepted=(0, 6))
-
     def manage(self, *arguments: str, kind: str = "agents", accepted: tuple[int, ...] = (0,)) -> None:
         """Run a command of the service in the run's databases (`bench`) or in the kept ones."""
         manage(
-            self.servers.layout.root,
-            self.environment(kind),
-            arguments,
-            accepted=accepted,
+            self.servers.layout.root, self.environment(kind), arguments, accepted=accepted,
             hint="try `--fresh`",
-        )
+        )  # fmt: skip
 
 
 def _at(url: str, database: str) -> str:

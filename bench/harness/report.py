@@ -1,12 +1,14 @@
-"""What a run prints: figures beside peers and the physical limit (`Report`), or tables (`Tables`)."""
+"""What a run prints: figures beside peers (`Report`), or tables (`TableRun`)."""
 
 import json
+from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-PEERS = ("FastAPI", "plain DRF", "PostgreSQL")
-HEADINGS = ("", "service", *PEERS, "to FastAPI", "to plain DRF", "of limit")
+from bench.harness.place import Place
+
+HEADINGS = ("", "service", "FastAPI", "plain DRF", "to FastAPI", "to plain DRF")
 ALONE = "·"
 
 
@@ -16,10 +18,9 @@ class Row:
 
     name: str
     unit: str
-    service: float | None
+    service: float | None = None
     fastapi: float | None = None
     drf: float | None = None
-    limit: float | None = None
     less_is_better: bool = False
     note: str = ""
 
@@ -31,15 +32,13 @@ class Row:
 
     def cells(self) -> list[str]:
         """The row as text."""
-        limit = self.ratio(self.limit)
         return [
             f"{self.name}, {self.unit}" if self.unit else self.name,
-            *(number(value) for value in (self.service, self.fastapi, self.drf, self.limit)),
+            *(number(value) for value in (self.service, self.fastapi, self.drf)),
             *(
                 ALONE if ratio is None else f"{ratio:.2f}"
                 for ratio in map(self.ratio, (self.fastapi, self.drf))
             ),
-            ALONE if limit is None else f"{limit:.0%}",
         ]
 
 
@@ -65,10 +64,12 @@ class Report:
         path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
-@dataclass(kw_only=True)
-class Tables:
-    """Tables of any shape for a person, and `figures` by name for programs."""
+@dataclass
+class TableRun:
+    """One run whose result is tables of any shape for a person, and `figures` by name for programs."""
 
+    options: Namespace
+    place: Place
     lines: list[str] = field(default_factory=list)
     figures: dict[str, float] = field(default_factory=dict)
 

@@ -18,12 +18,9 @@ TOOLS = (
 HOSTS = ("api.kraken.com", "api.stripe.com", "crm.example.com", "erp.example.com", "data.example.org")
 TABLES = ("orders", "customers", "positions", "invoices", "tickets", "ledger")
 MIX = (
-    ("api_call", 40),
-    ("data_access", 30),
-    ("data_mutation", 15),
-    ("transaction_initiated", 10),
+    ("api_call", 40), ("data_access", 30), ("data_mutation", 15), ("transaction_initiated", 10),
     ("authentication_attempt", 5),
-)
+)  # fmt: skip
 """Action types and how many of a hundred events have them."""
 DIGITS = 12
 TEMPLATES = 4_000
@@ -45,12 +42,9 @@ class Habits:
         """The same habits for the same agent in each run."""
         chance = random.Random(agent_id)
         return cls(
-            agent_id,
-            tuple(chance.sample(TOOLS, 3)),
-            chance.choice(HOSTS),
-            chance.choice(TABLES),
+            agent_id, tuple(chance.sample(TOOLS, 3)), chance.choice(HOSTS), chance.choice(TABLES),
             round(chance.lognormvariate(4.5, 0.6), 2),
-        )
+        )  # fmt: skip
 
     def event(self, chance: random.Random) -> dict[str, Any]:
         """One ordinary event, as `POST /v1/events` takes it."""
@@ -66,11 +60,8 @@ class Habits:
         match action_type:
             case "api_call":
                 return {
-                    "tool": tool,
-                    "url": f"https://{self.host}/v2/items",
-                    "status": 200,
-                    "duration_ms": 40,
-                }
+                    "tool": tool, "url": f"https://{self.host}/v2/items", "status": 200, "duration_ms": 40,
+                }  # fmt: skip
             case "data_access" | "data_mutation":
                 return {"tool": tool, "table": self.table, "rows": chance.randint(1, 40)}
             case "transaction_initiated":

@@ -1,34 +1,25 @@
 """Web servers that a benchmark starts for itself: the service as `./run` starts it, and the rulers."""
 
-import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
-from http.client import HTTPConnection
-from pathlib import Path
-from types import MappingProxyType
 
 from bench.harness import machine
 from bench.harness.place import Place
-from bench.harness.pooler import pooled
 from compliance.localdev.console import StepFailed
 from compliance.localdev.parts import commands
 from compliance.localdev.ports import HOST, free_port
 from compliance.localdev.servers import processes
 
 MARK = "SERVICE_BENCH"
-METRICS_TOKEN = "token-of-the-benchmarks"
 READY_SECONDS = 60.0
 STOP_SECONDS = 10.0
-SCRAPE_SECONDS = 30.0
 
 
 @dataclass
@@ -48,10 +39,6 @@ class WebServer:
         ]
         return found or [self.process.pid]
 
-    def views(self) -> list[int]:
-        """The processes beside the service's event loops, which answer what those do not."""
-        return [child for worker in self.workers() for child in machine.children(worker)]
-
     def stop(self) -> None:
         """End it, and whatever it left of its process group."""
         if self.process.poll() is None:
@@ -62,56 +49,13 @@ class WebServer:
 
 
 @contextmanager
-def service(
-    place: Place, *, name: str = "service", settings: Mapping[str, str] = MappingProxyType({})
-) -> Iterator[WebServer]:
-    """The service on the benchmark's databases, with the command and the settings of `./run`, or these."""
-    with _service(name, place, more=settings) as server:
-        yield server
-
-
-@contextmanager
-def observed(place: Place, *, settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[WebServer]:
-    """The service with metrics in files that all its processes share, as it is deployed."""
-    folder = place.folder / "metrics"
-    shutil.rmtree(folder, ignore_errors=True)
-    more = {"METRICS_DIR": str(folder), "METRICS_TOKEN": METRICS_TOKEN, "LOG_FORMAT": "json", **settings}
-    with _service("observed", place, more=more) as server:
-        yield server
-
-
-def metrics_of(server: WebServer) -> str:
-    """Return what an observed service answers Prometheus. Raises StepFailed."""
-    headers = {"Authorization": f"Bearer {METRICS_TOKEN}"}
-    with closing(HTTPConnection(HOST, server.port, timeout=SCRAPE_SECONDS)) as connection:
-        connection.request("GET", "/metrics", headers=headers)
-        answer = connection.getresponse()
-        body = answer.read().decode()
-    if answer.status != 200:
-        raise StepFailed(
-            f"/metrics answered {answer.status}", hint=f"read .local/log/bench-{server.name}.log"
-        )
-    return body
-
-
-@contextmanager
-def unobserved(place: Place) -> Iterator[WebServer]:
-    """The service without metrics, ids and log lines."""
-    with _service("unobserved", place, program="bench.rulers.unobserved") as server:
-        yield server
-
-
-@contextmanager
-def _service(
-    name: str, place: Place, *, more: Mapping[str, str] = MappingProxyType({}), program: str = "gunicorn"
-) -> Iterator[WebServer]:
+def service(place: Place) -> Iterator[WebServer]:
+    """The service on the benchmark's databases, with the command and the settings of `./run`."""
     port = free_port()
-    settings = {**place.environment(), "BASE_URL": f"http://{HOST}:{port}", **more}
-    with pooled(place, settings) as environment:
-        command = commands(f"{HOST}:{port}", environment)["web"]
-        command[command.index("gunicorn")] = program
-        with running(name, command, environment, place, port=port, path="/health/ready") as server:
-            yield server
+    environment = {**place.environment(), "BASE_URL": f"http://{HOST}:{port}"}
+    command = commands(f"{HOST}:{port}", environment)["web"]
+    with running("service", command, environment, place, port=port, path="/health/ready") as server:
+        yield server
 
 
 @contextmanager
@@ -134,21 +78,6 @@ def fastapi(place: Place, *, pool: int) -> Iterator[WebServer]:
 
 
 @contextmanager
-def fastapi_trust(place: Place, *, jwks: object, issuer: str) -> Iterator[WebServer]:
-    """FastAPI and PyJWT with the service's public keys, as many workers as the service has."""
-    port = free_port()
-    environment = place.environment() | {"RULER_JWKS": json.dumps(jwks), "RULER_ISSUER": issuer}
-    python = str(place.servers.layout.bench_venv / "bin/python")
-    command = [
-        *(python, "-m", "uvicorn", "bench.rulers.fastapi_trust:app", "--host", HOST, "--port", str(port)),
-        *("--workers", environment["WEB_WORKERS"], "--loop", "uvloop", "--http", "httptools"),
-        *("--no-access-log", "--log-level", "warning"),
-    ]
-    with running("fastapi-trust", command, environment, place, port=port, path="/") as server:
-        yield server
-
-
-@contextmanager
 def plain_drf(place: Place) -> Iterator[WebServer]:
     """Django REST framework as its tutorial has it, with as many workers and threads as the service."""
     port = free_port()
@@ -165,9 +94,8 @@ def plain_drf(place: Place) -> Iterator[WebServer]:
 def plain_drf_command(port: int, *, workers: str, threads: str) -> list[str]:
     """Django REST framework in the threads of gunicorn; connections are kept, as the service keeps them."""
     return [
-        *(sys.executable, "-m", "gunicorn", "--bind", f"{HOST}:{port}", "--workers", workers),
-        *("--worker-class", "gthread", "--threads", threads, "--keep-alive", "60", "--preload"),
-        "--no-control-socket",
+        *(sys.executable, "-m", "gunicorn", "--bind", f"{HOST}:{port}", "--keep-alive", "60", "--preload"),
+        *("--workers", workers, "--worker-class", "gthread", "--threads", threads, "--no-control-socket"),
         "bench.rulers.plain.wsgi:application",
     ]
 
@@ -191,45 +119,24 @@ def _mark(place: Place) -> str:
     return f"{MARK}={place.servers.layout.local}"
 
 
-def part(name: str, place: Place, *, port: int) -> list[str]:
-    """The command with which `./run` starts one of the service's programs."""
-    return commands(f"{HOST}:{port}", place.environment())[name]
-
-
 @contextmanager
 def running(
     name: str, command: Sequence[str], environment: Mapping[str, str], place: Place, *, port: int, path: str
 ) -> Iterator[WebServer]:
-    """A server that answers on its port."""
-    with started(name, command, environment, place) as process:
-        server = WebServer(name, port, process)
-        _wait_ready(server, path, place.servers.layout.log / f"bench-{name}.log")
-        yield server
-
-
-@contextmanager
-def started(
-    name: str, command: Sequence[str], environment: Mapping[str, str], place: Place
-) -> Iterator[subprocess.Popen[bytes]]:
-    """A program that ends with the block."""
-    mark, _, value = _mark(place).partition("=")
-    log = place.servers.layout.log / f"bench-{name}.log"
-    process = processes.spawn(
-        command, log=log, env={**environment, mark: value}, cwd=place.servers.layout.root
-    )
+    """A server that answers on its port, and ends with the block."""
+    layout, (mark, _, value) = place.servers.layout, _mark(place).partition("=")
+    log = layout.log / f"bench-{name}.log"
+    process = processes.spawn(command, log=log, env={**environment, mark: value}, cwd=layout.root)
+    server = WebServer(name, port, process)
     try:
-        yield process
+        ready = processes.wait_until(
+            lambda: process.poll() is not None or answers(port, path), seconds=READY_SECONDS
+        )
+        if not ready or process.poll() is not None:
+            raise StepFailed(f"the {name} server did not start", hint=f"read {os.fspath(log)}")
+        yield server
     finally:
-        WebServer(name, 0, process).stop()
-
-
-def _wait_ready(server: WebServer, path: str, log: Path) -> None:
-    deadline = time.monotonic() + READY_SECONDS
-    while time.monotonic() < deadline and server.process.poll() is None:
-        if answers(server.port, path):
-            return
-        time.sleep(0.1)
-    raise StepFailed(f"the {server.name} server did not start", hint=f"read {os.fspath(log)}")
+        server.stop()
 
 
 def answers(port: int, path: str) -> bool:

@@ -1,7 +1,7 @@
-"""Single events and batches at saturation, in turns with the rulers."""
+"""Single events and batches at saturation, and a steady rate, in turns with the rulers."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable
 
 from bench.harness import answers
 from bench.harness.load import Load, Outcome
@@ -9,114 +9,95 @@ from bench.harness.report import Row
 from bench.harness.stats import median, percentile
 from bench.harness.web import WebServer
 from bench.ingest.run import WARM_SECONDS, IngestRun, failures_of
-from bench.rulers.copying import copied
 from compliance.localdev.console import say
 
-SERVICE, FASTAPI, DRF, LIMIT = "service", "FastAPI", "plain DRF", "pgbench"
-GENERATED, COPY = "generated", "COPY"
+BATCH, BATCH_CONNECTIONS = 1_000, 4
+OFFERED_CONNECTIONS = 256
+SHARES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
+Outcomes = dict[str, list[Outcome]]
 
 
 def single(run: IngestRun) -> None:
     """64 connections, one event a request, as fast as they are answered."""
-    rates: dict[str, list[float]] = defaultdict(list)
-    outcomes: dict[str, list[Outcome]] = defaultdict(list)
-    servers = {SERVICE: run.service, FASTAPI: run.fastapi, DRF: run.drf}
-
-    def measure() -> list[Outcome]:
-        warm = [run.single(server, WARM_SECONDS) for server in servers.values() if server is not None]
-        for _ in range(run.options.repetitions):
-            for name, server in servers.items():
-                if server is not None:
-                    outcome = run.single(server)
-                    outcomes[name].append(outcome)
-                    rates[name].append(outcome.rate)
-            if run.pgbench is not None:
-                rates[LIMIT].append(run.pgbench.single(run.clients.single, run.options.seconds).rate)
-            say("  … single: " + ", ".join(f"{name} {found[-1]:,.0f}/s" for name, found in rates.items()))
-        return [warm[0], *outcomes[SERVICE]]
-
-    run.checked("single", measure)
-    service, fastapi, drf, limit = (
-        median(rates[name]) if rates[name] else None for name in (SERVICE, FASTAPI, DRF, LIMIT)
-    )
-    note = failures_of(*outcomes[SERVICE])
-    run.report.rows.append(Row("single events", "1/s", service, fastapi, drf, limit, note=note))
-    for label, share in (("p50", 0.5), ("p99", 0.99)):
-        service, fastapi, drf = (latency(outcomes[name], share) for name in (SERVICE, FASTAPI, DRF))
-        run.report.rows.append(
-            Row(f"  their latency {label}", "ms", service, fastapi, drf, less_is_better=True)
-        )
+    servers = {"service": run.service, "fastapi": run.fastapi, "drf": run.drf}
+    found = _in_turns(run, "single", servers, run.single, lambda outcome: outcome.rate)
+    _tell(run, "single events", found, lambda outcome: outcome.rate)
+    _tell_latencies(run, found, ("p50", "p99"))
 
 
 def batch(run: IngestRun) -> None:
-    """A thousand events a request, over few connections; only the rulers where the service has none."""
-    status = _batch_status(run)
-    is_there = status not in ("404", "405")
-    rates: dict[str, list[float]] = defaultdict(list)
-    outcomes: list[Outcome] = []
+    """A thousand events a request, over few connections."""
+    servers = {"service": run.service, "fastapi": run.fastapi}
+    found = _in_turns(run, "batch", servers, lambda *given: _batches(run, *given), _events_rate)
+    _tell(run, "batched events", found, _events_rate)
 
-    def measure() -> list[Outcome]:
-        warm = [_batches(run, run.service, WARM_SECONDS)] if is_there else []
+
+def offered(run: IngestRun) -> None:
+    """A steady rate, whether the server keeps up or not: latency counts from the scheduled time."""
+    rate, found = run.options.rate, defaultdict[str, list[Outcome]](list)
+
+    def offer(name: str, server: WebServer) -> list[Outcome]:
+        load = run.load(server, connections=OFFERED_CONNECTIONS)
+        found[name].append(load.offered(rate, run.options.offered_seconds))
+        return found[name]
+
+    run.checked("offered", lambda: offer("service", run.service))
+    if run.fastapi is not None:
+        offer("fastapi", run.fastapi)
+    _tell(run, f"offered {rate:,.0f}/s: answered", found, lambda outcome: outcome.rate)
+    _tell_latencies(run, found, SHARES)
+
+
+def _in_turns(
+    run: IngestRun,
+    part: str,
+    servers: dict[str, WebServer | None],
+    measure: Callable[[WebServer, float], Outcome],
+    rate: Callable[[Outcome], float],
+) -> Outcomes:
+    """Measure each server in turn, and look for the events that the service acknowledged."""
+    there = {name: server for name, server in servers.items() if server is not None}
+    found = defaultdict[str, list[Outcome]](list)
+
+    def measured() -> list[Outcome]:
+        warm = [measure(server, WARM_SECONDS) for server in there.values()]
         for _ in range(run.options.repetitions):
-            if is_there:
-                outcomes.append(_batches(run, run.service))
-                rates[SERVICE].append(_events_rate(outcomes[-1]))
-            if run.fastapi is not None:
-                rates[FASTAPI].append(_events_rate(_batches(run, run.fastapi)))
-            for name, rate in _limits(run):
-                rates[name].append(rate)
-            say("  … batch: " + ", ".join(f"{name} {found[-1]:,.0f}/s" for name, found in rates.items()))
-        return [*warm, *outcomes]
+            for name, server in there.items():
+                found[name].append(measure(server, run.options.seconds))
+            say(
+                f"  … {part}: " + ", ".join(f"{name} {rate(each[-1]):,.0f}/s" for name, each in found.items())
+            )
+        return [warm[0], *found["service"]]
 
-    run.checked("batch", measure)
-    service, fastapi, limit = (
-        median(rates[name]) if rates[name] else None for name in (SERVICE, FASTAPI, LIMIT)
-    )
-    refused = sum(outcome.good * run.options.batch_size - len(outcome.ids) for outcome in outcomes)
-    if refused:
-        run.report.footer.append(f"Batches: {refused:,} events of answered requests have no id in the answer")
-    run.report.footer += in_words({name: median(found) for name, found in rates.items() if found})
-    note = failures_of(*outcomes) if is_there else f"POST /v1/events/batch answers {status}"
-    run.report.rows.append(Row("batched events", "1/s", service, fastapi, None, limit, note=note))
+    run.checked(part, measured)
+    return found
 
 
-def _limits(run: IngestRun) -> Iterator[tuple[str, float]]:
-    """What PostgreSQL alone does with batches, in three ways."""
-    ruler, seconds = run.pgbench, run.options.seconds
-    if ruler is None:
-        return
-    yield LIMIT, ruler.batch(run.clients.batch, seconds).rate
-    yield COPY, copied(ruler.url, ruler.batches, seconds)
-    yield GENERATED, ruler.generated(run.clients.generated, seconds).rate
+def _tell(run: IngestRun, name: str, found: Outcomes, rate: Callable[[Outcome], float]) -> None:
+    rates = {server: median([rate(one) for one in outcomes]) for server, outcomes in found.items()}
+    run.report.rows.append(Row(name, "1/s", *_figures(rates), note=failures_of(*found["service"])))
 
 
-def in_words(rates: dict[str, float]) -> list[str]:
-    """Each way in which PostgreSQL alone stores batches, with its rate and the service's share of it."""
-    service = rates.get(SERVICE)
-    ways = {
-        LIMIT: "INSERT of a thousand VALUES, the service's rows, sent and parsed each time",
-        COPY: "COPY of the same rows, finished, over one connection",
-        GENERATED: "smaller rows generated inside PostgreSQL (INSERT from generate_series)",
+def _tell_latencies(run: IngestRun, found: Outcomes, names: "dict[str, float] | tuple[str, ...]") -> None:
+    """Percentiles over all repetitions, in milliseconds."""
+    ordered = {
+        server: sorted(value for outcome in outcomes for value in outcome.latencies)
+        for server, outcomes in found.items()
     }
-    lines = []
-    for name, way in ways.items():
-        if name not in rates:
-            continue
-        share = f", the service {service / rates[name]:.0%} of it" if service else ""
-        lines.append(f"Batches, PostgreSQL alone: {rates[name]:,.0f}/s by {way}{share}")
-    return lines
+    for name in names:
+        values = {server: percentile(each, SHARES[name]) * 1_000 for server, each in ordered.items()}
+        run.report.rows.append(Row(f"  latency {name}", "ms", *_figures(values), less_is_better=True))
 
 
-def latency(outcomes: list[Outcome], share: float) -> float | None:
-    """A percentile over all repetitions, in milliseconds."""
-    values = sorted(value for outcome in outcomes for value in outcome.latencies)
-    return percentile(values, share) * 1000 if values else None
+def _figures(by_server: dict[str, float]) -> tuple[float | None, float | None, float | None]:
+    """In the order of a row's columns."""
+    return by_server.get("service"), by_server.get("fastapi"), by_server.get("drf")
 
 
-def _batches(run: IngestRun, server: WebServer, seconds: float | None = None) -> Outcome:
-    source = run.traffic.batch(run.options.batch_size, key=run.key)
-    load = Load(server.port, source, connections=run.options.batch_connections, ids=answers.all_ids)
-    return load.closed(seconds or run.options.seconds)
+def _batches(run: IngestRun, server: WebServer, seconds: float) -> Outcome:
+    source = run.traffic.batch(BATCH, key=run.key)
+    load = Load(server.port, source, connections=BATCH_CONNECTIONS, ids=answers.all_ids)
+    return load.closed(seconds)
 
 
 def _events_rate(outcome: Outcome) -> float:
@@ -124,10 +105,3 @@ def _events_rate(outcome: Outcome) -> float:
     if not outcome.good or not outcome.seconds:
         return 0.0
     return len(outcome.ids) / outcome.good * outcome.counted / outcome.seconds
-
-
-def _batch_status(run: IngestRun) -> str:
-    """What a batch of one is answered: "2xx", or the status that refuses it."""
-    source = run.traffic.batch(1, key=run.key)
-    found = Load(run.service.port, source, connections=1, ids=answers.all_ids).closed(10.0, until=1)
-    return "2xx" if found.good else next(iter(found.failures), "no answer")

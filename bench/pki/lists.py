@@ -1,136 +1,89 @@
-"""Issuing and revocation lists in a process of their own, beside django-ca's."""
+"""Revocation lists: a process that publishes one, beside reading and hashing its entries alone."""
 
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from tempfile import TemporaryDirectory
 
 import psycopg
-from psycopg import sql
 
-from bench.data.certifying import take_over_pool
-from bench.data.revoked import Crowd
 from bench.harness.place import Place
-from bench.harness.report import ALONE, number
-from bench.pki.run import PkiRun
+from bench.harness.report import TableRun, number
 from compliance.localdev.console import StepFailed, say, step
 
-ISSUED = 100
-Figures = dict[str, float]
+_TEMPLATE = """
+SELECT serial_number FROM certificates_certificate WHERE status = %s ORDER BY issued_at LIMIT 1
+"""
+_REVOKED = """
+INSERT INTO certificates_certificate (
+    id, tenant_id, agent_id, authority_id, serial_number, kms_key_arn, certificate_pem, claims, status,
+    not_before, issued_at, expires_at, revoked_at, revocation_reason, revocation_code, crl_shard, crl_entry,
+    first_crl_number
+)
+SELECT gen_random_uuid(), tenant_id, agent_id, authority_id, serial, 'bench:' || serial, certificate_pem,
+    claims, 'revoked', not_before, issued_at, expires_at, revoked_at, 'bench', revocation_code, n %% 16,
+    overlay(crl_entry PLACING decode(serial, 'hex') FROM 5 FOR 20), 1
+FROM certificates_certificate,
+    (SELECT n, '41' || md5(n::text) || lpad(to_hex(n), 6, '0') AS serial
+     FROM generate_series(%s::integer, %s::integer) AS n)
+WHERE serial_number = %s
+"""
 
 
-class Peer:
-    """django-ca on a database of its own; the benchmarks' Python runs it."""
-
-    def __init__(self, place: Place, database: str, folder: str, seconds: float) -> None:
-        self._place, self._seconds = place, seconds
-        self._own = {"DJANGO_CA_FOLDER": folder, "DJANGO_CA_DATABASE": place.url(database)}
-
-    def ask(self, *arguments: str) -> Figures | None:
-        """What it measured; None when it took longer than it may."""
-        python = str(self._place.servers.layout.bench_venv / "bin/python")
-        command = [python, "-m", "bench.rulers.django_ca_alone", *arguments]
-        return ask(self._place, command, self._own, self._seconds)
-
-
-@contextmanager
-def peer(place: Place, seconds: float) -> Iterator[Peer]:
-    """A fresh django-ca."""
-    database = f"{place.name}_bench_peer"
-    name = sql.Identifier(database)
-    with psycopg.connect(place.url("postgres"), autocommit=True) as admin, TemporaryDirectory() as folder:
-        admin.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))
-        admin.execute(sql.SQL("CREATE DATABASE {}").format(name))
-        try:
-            made = Peer(place, database, folder, seconds)
-            with step("django-ca"):
-                made.ask("make")
-            yield made
-        finally:
-            admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
-
-
-def service(place: Place, *arguments: str) -> Figures:
-    """What a process of the service measured."""
-    found = ask(place, [sys.executable, "-m", "bench.pki.list_child", *arguments], {}, None)
-    return found or {}
-
-
-def issuing(run: PkiRun) -> None:
-    """Certificates issued one after the other by one process, without HTTP."""
-    with step(f"{ISSUED + 1} keys in the pool"):
-        take_over_pool(run.place, ISSUED + 1)
-    mine = service(run.place, "issue", run.place.tenant_id, str(ISSUED))
-    limit = service(run.place, "sign")["rate"]
-    with peer(run.place, run.options.peer_seconds) as other:
-        theirs = other.ask("issue", str(ISSUED))
-    rows = [["issuing, one process", "1/s", "p50 ms", "to django-ca", "of the limit"]]
-    peers = ISSUED / theirs["seconds"] if theirs else 0.0
-    for name, found in (("service", mine), ("django-ca, its key in a file", theirs)):
-        if found:
-            rate = ISSUED / found["seconds"]
-            ratio = f"{rate / peers:.2f}" if peers else ALONE
-            rows.append([name, number(rate), number(found["p50_ms"]), ratio, f"{rate / limit:.0%}"])
-    rows.append(["RSA-3072 signatures of cryptography", number(limit), ALONE, ALONE, "100%"])
-    run.tell(f"Issuing {ISSUED} certificates, keys waiting in the pool", rows)
-
-
-def revocation_lists(run: PkiRun) -> None:
-    """A full list, its delta and one shard, made anew with one more revocation on them."""
-    rows = [
-        [
-            "revoked",
-            "s",
-            "peak MB",
-            "list MB",
-            "django-ca s",
-            "its peak MB",
-            "times as fast",
-            "reading and hashing s",
-        ]
-    ]
-    crowd, is_late = Crowd(run.place), False
-    with peer(run.place, run.options.peer_seconds) as other:
-        for size in run.options.lists:
-            with step(f"{size:,} revoked certificates"):
-                crowd.revoke_up_to(size)
-            mine = service(run.place, "publish")
-            if int(mine["entries"]) != size:
-                raise StepFailed(f"the list has {mine['entries']:,.0f} entries", hint="this is a defect")
-            limit = service(run.place, "read")["seconds"]
-            theirs = None if is_late else other.ask("list", str(size))
-            is_late = theirs is None
-            rows.append(_row(size, mine, theirs, limit, run.options.peer_seconds))
-            say(f"  … {size:,} entries")
+def revocation_lists(run: TableRun) -> None:
+    """A full list, its delta and its shard, after one more revocation, by the number of entries."""
+    rows = [["revoked certificates", "published s", "peak MB", "size MB", "reading and hashing s"]]
+    for size in run.options.lists:
+        with step(f"{size:,} revoked certificates"):
+            _revoke_up_to(run.place, size)
+        found = _measured(run, "publish")
+        if int(found["entries"]) != size:
+            raise StepFailed(f"the list has {found['entries']:,.0f} entries", hint="this is a defect")
+        figures = [found["seconds"], found["peak_mb"], found["size_mb"], _measured(run, "read")["seconds"]]
+        rows.append([f"{size:,}", *map(number, figures)])
+        run.figures[f"crl_{size}_s"] = found["seconds"]
+        say(f"  … {size:,} entries")
     run.tell("Revocation lists, a process each, from the first query to the last commit", rows)
 
 
-def _row(size: int, mine: Figures, theirs: Figures | None, limit: float, patience: float) -> list[str]:
-    own = [number(mine[name]) for name in ("seconds", "peak_mb", "size_mb")]
-    if theirs is None:
-        others = [f"over {patience:.0f}", ALONE, f"over {patience / mine['seconds']:.0f}"]
-    else:
-        ratio = theirs["seconds"] / mine["seconds"]
-        others = [number(theirs["seconds"]), number(theirs["peak_mb"]), number(ratio)]
-    return [f"{size:,}", *own, *others, number(limit)]
-
-
-def ask(place: Place, command: Sequence[str], own: dict[str, str], seconds: float | None) -> Figures | None:
-    try:
-        done = subprocess.run(
-            command,
-            env=place.environment() | {"LOG_LEVEL": "WARNING"} | own,
-            cwd=place.servers.layout.root,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=seconds,
-        )
-    except subprocess.TimeoutExpired:
-        return None
+def _measured(run: TableRun, what: str) -> dict[str, float]:
+    """What a process of the service measured."""
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.pki.list_child", what],
+        env=run.place.environment() | {"LOG_LEVEL": "WARNING"}, cwd=run.place.servers.layout.root,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise StepFailed(f"{command[2]} {command[3]} failed: {last}", hint="run it by hand to see more")
+        raise StepFailed(f"bench.pki.list_child {what} failed: {last}", hint="run it by hand to see more")
     return dict(json.loads(done.stdout))
+
+
+def _revoke_up_to(place: Place, count: int) -> None:
+    """So many revoked certificates, all but one of which are on the lists already."""
+    with psycopg.connect(place.live_url, autocommit=True) as connection:
+        if not _revoked(connection):
+            serial = _template(connection, "active")
+            arguments = ("--serial", serial, "--reason", "keyCompromise", "--environment", "live")
+            place.manage("cert_revoke", *arguments, kind="bench")
+        serial = _template(connection, "revoked")
+        connection.execute("SET statement_timeout = 0")
+        connection.execute(_REVOKED, [_revoked(connection), count - 1, serial])
+        connection.execute("VACUUM ANALYZE certificates_certificate")
+        connection.execute(
+            "UPDATE certificates_certificate SET first_crl_number = NULL WHERE serial_number = %s",
+            [serial],
+        )
+        connection.execute("CHECKPOINT")
+
+
+def _template(connection: psycopg.Connection, status: str) -> str:
+    found = connection.execute(_TEMPLATE, [status]).fetchone()
+    if found is None:
+        raise StepFailed(f"no {status} certificate to copy", hint="try --fresh")
+    return str(found[0])
+
+
+def _revoked(connection: psycopg.Connection) -> int:
+    count = "SELECT count(*) FROM certificates_certificate WHERE status = 'revoked'"
+    (found,) = connection.execute(count).fetchall()
+    return int(found[0])

@@ -7,11 +7,10 @@ import psycopg
 
 from bench.harness import answers, web
 from bench.harness.load import Load, Outcome
-from bench.harness.report import number
+from bench.harness.report import TableRun, number
 from bench.harness.stats import percentile
 from bench.harness.traffic import reads
 from bench.harness.web import WebServer
-from bench.pki.run import PkiRun
 from compliance.localdev.console import say
 
 CONNECTIONS = 32
@@ -66,7 +65,7 @@ def _quantile(outcomes: list[Outcome], share: float) -> str:
     return number(median(percentile(sorted(one.latencies), share) * 1e3 for one in outcomes))
 
 
-def verifying(run: PkiRun) -> None:
+def verifying(run: TableRun) -> None:
     """Saturation and a steady rate, in turns."""
     options = run.options
     with psycopg.connect(run.place.live_url) as connection:
@@ -86,7 +85,7 @@ def verifying(run: PkiRun) -> None:
     )
 
 
-def _tell(run: PkiRun, contestants: list[Contestant]) -> None:
+def _tell(run: TableRun, contestants: list[Contestant]) -> None:
     turns, plain = f"medians of {run.options.turns} turns, two workers each", contestants[0]
     headings = ["reads at saturation", "1/s", "p50 ms", "p99 ms", "errors", "to plain Django"]
     run.tell(

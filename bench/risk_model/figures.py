@@ -23,11 +23,9 @@ def asked(streams: Streams) -> dict[Key, tuple[Stream, Way]]:
     suites = {name: streams.suites[name] for name in streams.suites}
     told = {_verbatim(name): stream for name, stream in streams.verbatim.items()}
     others = {
-        PAYMENTS: streams.payments,
-        TOOLS: streams.tools,
-        NO_SCOPE: Stream(streams.tools.rows, NOBODY),
+        PAYMENTS: streams.payments, TOOLS: streams.tools, NO_SCOPE: Stream(streams.tools.rows, NOBODY),
         REAL_TIME: streams.real_time,
-    }
+    }  # fmt: skip
     ways = [
         *((name, stream, way) for name, stream in (suites | told).items() for way in (*LABELLED, ONE_STREAM)),
         *((name, stream, COLD) for name, stream in others.items()),

@@ -1,36 +1,31 @@
 """How well the scorer tells attacks in a stream, and what it does to ordinary events."""
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
 from multiprocessing import get_context
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from agents.risk import HIGH, MEDIUM
 from bench.risk_model import novelty, regimes
-from bench.risk_model.regimes import Part, Stream, Way
-from events.risk.evaluation import metrics
+from bench.risk_model.regimes import Stream, Way
+from events.risk.evaluation import backtest
 from events.risk.evaluation.backtest import (
     FEW_FALSE_ALARMS,
     PREPARATION,
     READ,
-    Agents,
     ReplayedEvent,
     revoked,
 )
 from events.risk.scoring.details import read
 
 PROCESSES = 2
-Result = TypeVar("Result")
 Key = tuple[str, str]
 """The names of a stream and of a way to meet it."""
 FIRST = 20
 """How many of an agent's events are its first ones."""
 GOALS = {
-    "deletion": ("delete", "remove"),
-    "keys": ("key",),
-    "passwords": ("password",),
+    "deletion": ("delete", "remove"), "keys": ("key",), "passwords": ("password",),
     "permissions": ("invite", "transfer", "share", "grant"),
-}
+}  # fmt: skip
 """Words in the name of the tool that reaches a goal of this class."""
 
 
@@ -87,47 +82,25 @@ class Judgement(NamedTuple):
     met_before: Share = Share()
 
 
-class Prepared(NamedTuple):
-    """A stream met in one way, as it is before weights matter: its parts, and what the plain rules say."""
-
-    parts: list[Part]
-    agents: Agents
-    apart: bool
-    rules: list[list[float]]
-
-
-def prepared(stream: Stream, way: Way) -> Prepared:
-    """Learn from the histories and ask the plain rules."""
+def judge(stream: Stream, way: Way) -> Judgement:
+    """Learn from the histories, replay a stream, and measure the verdicts."""
     parts = way.parts(stream)
     rules = [novelty.new_destinations(parts, apart=way.apart, resources=both) for both in (False, True)]
-    return Prepared(parts, stream.agents, way.apart, rules)
-
-
-def judge(stream: Stream, way: Way) -> Judgement:
-    """Replay a stream and measure the verdicts."""
-    return judge_prepared(prepared(stream, way))
-
-
-def judge_prepared(known: Prepared) -> Judgement:
-    """The same for what is prepared."""
-    found = regimes.judged(known.parts, known.agents, apart=known.apart)
+    found = regimes.judged(parts, stream.agents, apart=way.apart)
     judged = [at for at, one in enumerate(found) if one.row.stage != PREPARATION]
     non_read = [at for at in judged if found[at].row.action_type != READ]
     scores = [one.verdict.score for one in found]
     ordinary = [one for one in found if not one.row.is_attack]
     return Judgement(
-        ranking(scores, found, judged),
-        ranking(scores, found, non_read),
-        tuple(ranking(rule, found, non_read).auc for rule in known.rules),
-        share(ordinary, MEDIUM),
-        share(ordinary, HIGH),
-        share(_first(found), MEDIUM),
+        ranking(scores, found, judged), ranking(scores, found, non_read),
+        tuple(ranking(rule, found, non_read).auc for rule in rules), share(ordinary, MEDIUM),
+        share(ordinary, HIGH), share(_first(found), MEDIUM),
         share(_first([one for one in found if one.row.action_type != READ]), MEDIUM),
         share((one for one in found if one.row.is_attack and one.row.stage != PREPARATION), MEDIUM),
-        0 if known.apart else len(revoked(found)[1]),
+        0 if way.apart else len(revoked(found)[1]),
         {goal: share(_reaching(found, words), MEDIUM) for goal, words in GOALS.items()},
         Share(sum(one.verdict.score >= MEDIUM for one in _met_before(found)), len(ordinary)),
-    )
+    )  # fmt: skip
 
 
 def share(found: Iterable[ReplayedEvent], least: float) -> Share:
@@ -138,26 +111,17 @@ def share(found: Iterable[ReplayedEvent], least: float) -> Share:
 
 def judge_all(asked: dict[Key, tuple[Stream, Way]]) -> dict[Key, Judgement]:
     """The judgements by the same names, worked out by two processes."""
-    return dict(zip(asked, in_processes([partial(judge, *each) for each in asked.values()]), strict=True))
-
-
-def in_processes(calls: Sequence[Callable[[], Result]]) -> list[Result]:
-    """The calls' results, in order."""
     with get_context("fork").Pool(PROCESSES) as pool:
-        return pool.map(_call, calls, chunksize=1)
-
-
-def _call(call: Callable[[], Result]) -> Result:
-    return call()
+        return dict(zip(asked, pool.starmap(judge, asked.values(), chunksize=1), strict=True))
 
 
 def ranking(scores: Sequence[float], found: Sequence[ReplayedEvent], among: Sequence[int]) -> Ranking:
     """How well scores rank these of the events found."""
     values, attacks = [scores[at] for at in among], [found[at].row.is_attack for at in among]
     return Ranking(
-        metrics.roc_auc(values, attacks),
-        metrics.average_precision(values, attacks),
-        metrics.recall_at_fpr(values, attacks, fpr=FEW_FALSE_ALARMS),
+        backtest.roc_auc(values, attacks),
+        backtest.average_precision(values, attacks),
+        backtest.recall_at_fpr(values, attacks, fpr=FEW_FALSE_ALARMS),
     )
 
 

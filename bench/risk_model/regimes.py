@@ -21,7 +21,6 @@ from events.risk.evaluation.backtest import (
     scored,
     taught,
 )
-from events.risk.scoring.contract import Context
 
 
 class Stream(NamedTuple):
@@ -69,26 +68,9 @@ def by_suite(rows: list[StreamEvent], agents: Agents) -> dict[str, Stream]:
     return {suite: Stream(found, agents) for suite, found in sorted(suites.items())}
 
 
-def joined(streams: Iterable[Stream]) -> Stream:
-    """All streams as one."""
-    rows: list[StreamEvent] = []
-    contexts: dict[str, Context] = {}
-    tenants: dict[str, str] = {}
-    for stream in streams:
-        rows += stream.rows
-        contexts |= stream.agents.contexts
-        tenants |= stream.agents.tenants
-    return Stream(sorted(rows, key=lambda row: row.event.received_at), Agents(contexts, tenants))
-
-
 def task_of(row: StreamEvent) -> str:
     """The suite and number of the task that a run was about."""
     return "|".join(row.run.split("|")[1:3])
-
-
-def model_of(row: StreamEvent) -> str:
-    """The model that a run was of."""
-    return row.run.split("|")[0]
 
 
 def suite_of(row: StreamEvent) -> str:
@@ -126,16 +108,6 @@ def unseen_task(stream: Stream) -> list[Part]:
     return [_part(stream, history, runs) for history, runs in by_task(stream.rows)]
 
 
-def unseen_half(stream: Stream) -> list[Part]:
-    """The runs of every other task in one stream, after clean runs of the rest; and the other way round."""
-    parts = []
-    for odd in (0, 1):
-        runs = [row for row in stream.rows if task_number(row) % 2 == odd]
-        history = [row for row in stream.rows if is_clean(row) and task_number(row) % 2 != odd]
-        parts.append(_part(stream, history, runs))
-    return parts
-
-
 def mature(stream: Stream) -> list[Part]:
     """Runs with an injection, after all clean runs."""
     history = [row for row in stream.rows if is_clean(row)]
@@ -143,17 +115,10 @@ def mature(stream: Stream) -> list[Part]:
 
 
 WAYS = {
-    "unseen task": Way(unseen_task, apart=True),
-    "mature": Way(mature, apart=True),
+    "unseen task": Way(unseen_task, apart=True), "mature": Way(mature, apart=True),
     "cold": Way(cold, apart=False),
-    "unseen half": Way(unseen_half, apart=False),
     "mature, one stream": Way(mature, apart=False),
-}
-
-
-def task_number(row: StreamEvent) -> int:
-    """The number of a run's task within its suite."""
-    return int(row.run.split("|")[2][1:])
+}  # fmt: skip
 
 
 def judged(parts: Iterable[Part], agents: Agents, *, apart: bool) -> list[ReplayedEvent]:

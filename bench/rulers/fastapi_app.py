@@ -86,14 +86,9 @@ def new_id() -> UUID:
 def answer(event_id: UUID, event: Event, occurred_at: datetime) -> dict[str, Any]:
     """An event as the service would show it."""
     return {
-        "id": event_id,
-        "agent_id": event.agent_id,
-        "action_type": event.action_type,
-        "risk_score": 0.05,
-        "risk_band": "low",
-        "occurred_at": occurred_at,
-        "details": event.details,
-    }
+        "id": event_id, "agent_id": event.agent_id, "action_type": event.action_type, "risk_score": 0.05,
+        "risk_band": "low", "occurred_at": occurred_at, "details": event.details,
+    }  # fmt: skip
 
 
 def created(content: Any) -> Response:
@@ -123,14 +118,10 @@ async def record_batch(batch: Batch, request: Request) -> Response:
     await request.app.state.pool.execute(
         MANY,
         *(
-            ids,
-            TENANT,
-            [event.agent_id for event in events],
-            [event.action_type for event in events],
-            times,
+            ids, TENANT, [event.agent_id for event in events], [event.action_type for event in events], times,
             now,
         ),
         *([orjson.dumps(event.details).decode() for event in events], [event.session_id for event in events]),
         [event.chain_id for event in events],
-    )
+    )  # fmt: skip
     return created([answer(*row) for row in zip(ids, events, times, strict=True)])

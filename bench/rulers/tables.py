@@ -7,7 +7,7 @@ a processor. The service's own table is, as everywhere.
 import psycopg
 from psycopg import sql
 
-NAMES = ("ruler_pgbench", "ruler_fastapi", "ruler_drf")
+NAMES = ("ruler_fastapi", "ruler_drf")
 EVENTS = "events_behaviorevent"
 
 

@@ -72,14 +72,9 @@ def test_no_two_protocol_cases_share_a_name() -> None:
 def test_what_the_clock_leaves_out_stands_below_the_table(seconds: float, done: list[int]) -> None:
     notebook = Notebook()
     siege = Siege(
-        name="fuzz",
-        address=Address("127.0.0.1", 9),
-        seed=SEED,
-        is_short=True,
-        budget=Budget.of(seconds),
-        notebook=notebook,
-        figures=[],
-    )
+        name="fuzz", address=Address("127.0.0.1", 9), seed=SEED, is_short=True, budget=Budget.of(seconds),
+        notebook=notebook, figures=[],
+    )  # fmt: skip
 
     assert list(siege.within([1, 2, 3], "requests")) == done
 
@@ -148,14 +143,9 @@ def test_short_attack_finds_nothing(tmp_path: Path) -> None:
     try:
         done = subprocess.run(
             [str(settings.BASE_DIR / "run"), "attack", "--short", "--seed", str(SEED)],
-            env={**environment, "LOCAL_DIR": str(tmp_path)},
-            cwd=settings.BASE_DIR,
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            text=True,
-            timeout=600,
-            check=False,
-        )
+            env={**environment, "LOCAL_DIR": str(tmp_path)}, cwd=settings.BASE_DIR, capture_output=True,
+            stdin=subprocess.DEVNULL, text=True, timeout=600, check=False,
+        )  # fmt: skip
     finally:
         shutil.rmtree(tmp_path, ignore_errors=True)
 

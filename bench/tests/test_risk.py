@@ -1,17 +1,12 @@
-"""How the risk benchmark divides streams, and its columns."""
+"""How the risk benchmark divides and judges streams."""
 
 import json
 
 from bench.risk_model import figures, regimes
-from bench.risk_model.columns import WEIGHTS, columns, table
 from bench.risk_model.judging import Share, judge, judge_all
 from bench.risk_model.novelty import new_destinations
 from bench.risk_model.regimes import WAYS, Stream, Streams
-from bench.risk_model.timing import Replayed, quantiles, times_of, undisturbed
 from events.risk.evaluation.backtest import NOBODY, StreamEvent, read_stream
-from events.risk.scoring import weights
-from events.risk.scoring.contract import Context, Event
-from events.risk.scoring.habits.state import AgentState
 
 
 def rows(*runs: str, attacked: str = "") -> list[StreamEvent]:
@@ -20,17 +15,15 @@ def rows(*runs: str, attacked: str = "") -> list[StreamEvent]:
         json.dumps(
             {
                 "agent": f"{run.split('|')[0]}@{run.split('|')[1]}",
-                "t": f"2026-03-02T{10 + number:02d}:0{event}:00Z",
-                "action_type": "api_call",
-                "details": {"tool": "delete_mail", "targets": [f"{run}-{event}"]},
-                "seq": run,
+                "t": f"2026-03-02T{10 + number:02d}:0{event}:00Z", "action_type": "api_call",
+                "details": {"tool": "delete_mail", "targets": [f"{run}-{event}"]}, "seq": run,
                 "label_event": "attack" if run == attacked else "benign",
                 "stage": "goal" if run == attacked else None,
             }
         ).encode()
         for number, run in enumerate(runs)
         for event in range(2)
-    )
+    )  # fmt: skip
 
 
 def test_an_unseen_task_is_judged_after_clean_runs_of_the_others_in_its_suite() -> None:
@@ -54,44 +47,6 @@ def test_a_mature_agent_has_done_every_task_clean() -> None:
 
     assert {row.run for row in part.runs} == {"m|bank|u0|inj"}
     assert len(part.learned.states["m@bank"].destinations) == 2
-
-
-def test_columns_leave_the_weights_as_they_were() -> None:
-    before = {name: getattr(weights, name) for name in WEIGHTS}
-
-    values = columns(AgentState(), Event("api_call", 1.7e9, {"tool": "send", "to": "x"}), Context(), None)
-
-    assert len(values) == len(WEIGHTS) + 1
-    assert values[1 + WEIGHTS.index("NEW_DESTINATION")] > 0
-    assert {name: getattr(weights, name) for name in WEIGHTS} == before
-
-
-def test_a_table_has_a_line_for_each_event() -> None:
-    stream = rows("m|bank|u0|clean", "m|bank|u1|clean")
-
-    found = table(regimes.unseen_task(Stream(stream, NOBODY)), NOBODY, apart=True)
-
-    assert len(found.events) == len(found.rows) == 4
-
-
-def test_costs_are_the_medians_of_each_replays_quantiles() -> None:
-    replays = [[1000 * cost for cost in range(shift, 100 + shift)] for shift in (0, 5, 90)]
-
-    assert quantiles(replays) == [55.0, 104.0]
-
-
-def test_an_event_undisturbed_costs_what_its_quickest_replay_took() -> None:
-    assert undisturbed([[5, 90, 7], [6, 8, 70], [50, 9, 6]]) == [5, 8, 6]
-
-
-def test_only_what_is_slow_in_every_replay_is_slow_by_itself() -> None:
-    replays = [Replayed(costs, [2 * cost for cost in costs]) for costs in ([50_000, 9_000], [40_000, 30_000])]
-
-    found = times_of(replays, most=25.0)
-
-    assert found.least == [40.0, 40.0]
-    assert found.wall == [90.0, 90.0]
-    assert (found.slow, found.always_slow) == (0.75, 0.5)
 
 
 def test_the_plain_rule_knows_what_was_met_before() -> None:

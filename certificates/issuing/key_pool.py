@@ -2,63 +2,70 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import datetime
 from typing import Final
+from uuid import UUID
 
 from django.conf import settings
 from redis.exceptions import RedisError
 
+from certificates.errors import KeysTaken
 from certificates.issuing import wrapped_keys
 from certificates.models import Issuance, PooledKey
+from compliance.api.rate_limits import hit, refusal
 from compliance.core import environments
+from compliance.core.shares import AllTaken, SharedSlots
 from compliance.core.tasks import enqueue, enqueue_on_commit
-from compliance.keys import KeyRef, KeyStorage, backend_for
-from compliance.stores import redis, sql
+from compliance.keys.base import KeyRef, KeyStorage
+from compliance.keys.registry import backend_for
+from compliance.stores import redis
 
 log = logging.getLogger(__name__)
 
 FILL = "certificates.fill_key_pool"
 LABEL = "agent"
+GENERATING: Final = SharedSlots(2)
+"""Keys that a process makes at once for requests."""
+WAIT_SECONDS: Final = 10.0
 TURN_SECONDS: Final = 20.0
-REST_SECONDS: Final = 2.0
 LEASE_SECONDS: Final = 50
 """`TURN_SECONDS` and one slow key generation; after a kill no process fills the pool for as long."""
 
-# `left` counts the waiting keys, with the one taken, up to the low-water mark.
-_TAKE: Final = """
-WITH taken AS (
-    DELETE FROM certificates_pooledkey WHERE id = (
-        SELECT id FROM certificates_pooledkey WHERE storage = %(storage)s
-        ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
-    )
-    RETURNING key_uri, spki
-), intended AS (
-    INSERT INTO certificates_issuance
-        (id, tenant_id, agent_id, serial_number, key_uri, state, error, created_at)
-    SELECT %(id)s, %(tenant_id)s, %(agent_id)s, %(serial_number)s, key_uri, %(state)s, '', %(created_at)s
-    FROM taken
-)
-SELECT key_uri, spki,
-    (SELECT count(*) FROM (
-        SELECT FROM certificates_pooledkey WHERE storage = %(storage)s LIMIT %(mark)s::integer
-    ) AS few) AS left
-FROM taken
-"""
-
 
 def take_for(intent: Issuance) -> KeyRef | None:
-    """Take a key and insert the intent that names it, in one statement; None if the pool is empty."""
-    mark, wanted_storage = low_water(), storage()
-    taken = sql.prepared(_TAKE, {**vars(intent), "mark": mark + 1, "storage": wanted_storage.value})
-    if mark and (not taken or taken[0][2] <= mark):
-        enqueue_on_commit(FILL)
-    if not taken:
-        log.info("the key pool is empty")
+    """Take a key and commit the intent that names it; None if there is none for the tenant.
+
+    A tenant that takes many leaves the pool's last half to others.
+    """
+    lately = hit("pool_keys", f"{environments.current().value}:{intent.tenant_id}")
+    with environments.atomic():
+        ready = PooledKey.objects.filter(storage=storage().value)
+        left = ready.count()
+        # Named by row, since what others take at the same time is still in a count.
+        reserved = ready.order_by("-id").values("id")[: 0 if lately.allowed else low_water()]
+        free = ready.exclude(id__in=reserved).order_by("id")
+        taken = free.select_for_update(skip_locked=True).first()
+        if taken is not None:
+            left -= 1
+            intent.key_uri = taken.key_uri
+            intent.save(force_insert=True)
+            PooledKey.objects.filter(id=taken.id).delete()
+        if left < low_water():
+            enqueue_on_commit(FILL)
+    if taken is None:
+        log.info("the key pool has no key")
         return None
-    intent.key_uri = taken[0][0]
-    return KeyRef(taken[0][0], taken[0][1], wanted_storage)
+    return KeyRef(taken.key_uri, bytes(taken.spki), storage())
+
+
+def generate_for(tenant_id: UUID, *, now: datetime) -> KeyRef:
+    """Generate a key that a request of the tenant waits for. Raises: KeysTaken."""
+    try:
+        with GENERATING.take(tenant_id, seconds=WAIT_SECONDS):
+            return generate(now=now)
+    except AllTaken as error:
+        raise KeysTaken(headers=refusal(GENERATING.share, 1, now=now).headers()) from error
 
 
 def put_back(*, key: KeyRef, now: datetime) -> None:
@@ -68,7 +75,7 @@ def put_back(*, key: KeyRef, now: datetime) -> None:
 
 
 def storage() -> KeyStorage:
-    """Where the keys of new agents lie."""
+    """Return the storage of new agents' keys."""
     is_wrapped = settings.AGENT_KEYS == KeyStorage.WRAPPED
     return KeyStorage.WRAPPED if is_wrapped else KeyStorage.RESIDENT
 
@@ -78,73 +85,41 @@ def waiting() -> int:
     return PooledKey.objects.filter(storage=storage().value).count()
 
 
-def wanted() -> int:
-    """Target size of the current environment's pool."""
-    own: int | None = settings.KEY_POOL_SIZES.get(environments.current().value)
-    return settings.KEY_POOL_SIZE if own is None else own
-
-
 def low_water() -> int:
     """The size below which the pool is filled even while agents are being certified."""
-    return -(-wanted() // 2)
+    return -(-int(settings.KEY_POOL_SIZE) // 2)
 
 
-def fill(
-    *,
-    now: datetime,
-    size: int | None = None,
-    seconds: float | None = None,
-    gives_way: bool = False,
-    tell: Callable[[int], None] = lambda made: None,
-) -> int:
-    """Generate keys up to `size` (by default the target), for at most `seconds`; return how many.
-
-    `tell` is called with the count after each key. `gives_way` stops when keys are taken and enough are left.
-    """
-    goal = wanted() if size is None else size
+def fill(*, now: datetime, size: int | None = None, seconds: float | None = None) -> int:
+    """Generate keys up to `size` (by default the target), for at most `seconds`; return how many."""
+    goal = settings.KEY_POOL_SIZE if size is None else size
     deadline = None if seconds is None else time.monotonic() + seconds
-    made, before = 0, waiting()
-    while before < goal and (deadline is None or time.monotonic() < deadline):
+    made = 0
+    while waiting() < goal and (deadline is None or time.monotonic() < deadline):
         put_back(key=generate(now=now), now=now)
         made += 1
-        tell(made)
-        present = waiting()
-        if gives_way and low_water() <= present <= before:
-            break
-        before = present
     return made
 
 
 def refill(*, now: datetime) -> int:
-    """Fill the pool from a worker: one process of an environment at a time, for `TURN_SECONDS`, then again.
+    """Fill the pool from a worker, one of an environment at a time, for `TURN_SECONDS`, then again.
 
-    A key generation costs as much CPU as several certifications, so it gives way to them.
+    Without Redis several may fill it at once.
     """
-    with _filling() as is_alone:
-        if not is_alone:
+    lease = redis.client().lock(redis.key("key-pool", "filling"), timeout=LEASE_SECONDS, blocking=False)
+    try:
+        if not lease.acquire():
             return 0
-        made = fill(now=now, seconds=TURN_SECONDS, gives_way=True)
-    present = waiting()
-    if present < wanted():
-        enqueue(FILL, delay_seconds=0 if present < low_water() else REST_SECONDS)
-    return made
-
-
-@contextmanager
-def _filling() -> Iterator[bool]:
-    """Whether no other process fills this environment's pool; without Redis the answer is yes."""
-    lock = redis.client().lock(redis.key("key-pool", "filling"), timeout=LEASE_SECONDS, blocking=False)
-    try:
-        is_alone = lock.acquire()
     except RedisError:
-        yield True
-        return
+        log.warning("the key pool is filled without a lease")
     try:
-        yield is_alone
+        made = fill(now=now, seconds=TURN_SECONDS)
     finally:
-        if is_alone:
-            with suppress(RedisError):
-                lock.release()
+        with suppress(RedisError):  # also a lease that was never held
+            lease.release()
+    if waiting() < settings.KEY_POOL_SIZE:
+        enqueue(FILL)
+    return made
 
 
 def generate(*, now: datetime) -> KeyRef:

@@ -6,10 +6,10 @@ from typing import Final
 from uuid import UUID
 
 from certificates.issuing import key_pool
-from certificates.key_records import WrappedAgentKey
-from certificates.models import Certificate, Issuance, IssuanceState
+from certificates.models import Certificate, Issuance, IssuanceState, WrappedAgentKey
 from compliance.core import environments
-from compliance.keys import KeyNotFound, KeyRef, KeyStorage, backend_for
+from compliance.keys.base import KeyNotFound, KeyRef, KeyStorage
+from compliance.keys.registry import backend_for
 from compliance.stores.sweeps import each
 
 log = logging.getLogger(__name__)
@@ -43,12 +43,12 @@ def _settle(issuance_id: UUID, tenant_id: UUID, now: datetime) -> bool:
 
 def _put_back(key_uri: str, now: datetime) -> None:
     wrapped = WrappedAgentKey.objects.filter(key_uri=key_uri).first()
-    if wrapped is not None:
-        key_pool.put_back(key=KeyRef(key_uri, bytes(wrapped.spki), KeyStorage.WRAPPED), now=now)
-        return
     try:
-        public_key = backend_for(environments.current()).public_key(key_uri)
+        if wrapped is not None:
+            key = KeyRef(key_uri, bytes(wrapped.spki), KeyStorage.WRAPPED)
+        else:
+            key = KeyRef(key_uri, backend_for(environments.current()).spki(key_uri))
     except KeyNotFound:
         log.warning("the key of an unfinished issuance is not in its token")
-        return
-    key_pool.put_back(key=KeyRef.of(key_uri, public_key), now=now)
+    else:
+        key_pool.put_back(key=key, now=now)

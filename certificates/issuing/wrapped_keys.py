@@ -1,7 +1,8 @@
 """Wrapped agents' keys: stored, used, wrapped anew when the wrapping key is rotated, and deleted."""
 
+import hashlib
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
@@ -13,20 +14,19 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from auditlog import services as auditlog
 from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
-from certificates.key_records import WrappedAgentKey, WrappingKey
-from certificates.models import Certificate, Issuance, IssuanceState, PooledKey
+from certificates.models import Certificate, Issuance, IssuanceState, PooledKey, WrappedAgentKey, WrappingKey
 from compliance.core import environments
 from compliance.core.errors import Conflict
-from compliance.keys import KeyNotFound, KeyRef, SignatureAlgorithm, backend_for, destroy_if_present
 from compliance.keys.base import (
     KeyMismatch,
+    KeyNotFound,
+    KeyRef,
     KeyServiceNotConfigured,
-    KeyStorage,
     WrapMechanism,
     WrappedKey,
     WrappingKeyRef,
 )
-from compliance.stores import sql
+from compliance.keys.registry import backend_for, destroy_if_present
 from compliance.stores.sweeps import each
 
 log = logging.getLogger(__name__)
@@ -38,13 +38,6 @@ DESTROY_AFTER: Final = timedelta(minutes=10)
 """Longer than any request or key generation that read the wrapping key before it was retired."""
 UNNAMED_AFTER: Final = timedelta(hours=1)
 """A record is stored before the row that names it, in the same task or request."""
-
-_READ: Final = """
-SELECT wrapped.spki, wrapped.blob, wrapping.key_uri, wrapping.mechanism
-FROM certificates_wrappedagentkey AS wrapped
-JOIN certificates_wrappingkey AS wrapping ON wrapping.id = wrapped.wrapping_key_id
-WHERE wrapped.key_uri = %s
-"""
 
 
 class RotationUnfinished(Conflict):
@@ -73,44 +66,33 @@ def store(*, wrapped: WrappedKey, now: datetime) -> None:
     )
 
 
-def sign(*, certificate: Certificate, octets: bytes, algorithm: SignatureAlgorithm) -> bytes:
+def sign(*, certificate: Certificate, octets: bytes) -> bytes:
     """Sign with the certificate's key; raises `KeyMismatch` if the record holds another key, and 503 errors.
 
     The public key is the certificate's own, so a record put in another's place signs nothing.
     """
-    key = KeyRef(certificate.kms_key_arn, certified_spki(certificate))
-    backend, digest = backend_for(environments.current()), algorithm.digest(octets)
+    leaf = x509.load_pem_x509_certificate(certificate.certificate_pem.encode("ascii"))
+    spki = leaf.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    key = KeyRef(certificate.kms_key_arn, spki)
+    backend, digest = backend_for(environments.current()), hashlib.sha256(octets).digest()
     try:
-        return backend.sign_wrapped(key, digest, algorithm, partial(read, key))
+        return backend.sign_wrapped(read(key), digest)
     except KeyMismatch:
         raise
     except KeyNotFound:
         # The wrapping key was destroyed after the record was read: by now the record is under its successor.
-        return backend.sign_wrapped(key, digest, algorithm, partial(read, key))
-
-
-def certified_spki(certificate: Certificate) -> bytes:
-    """Return the certificate's public key as SubjectPublicKeyInfo DER."""
-    leaf = x509.load_pem_x509_certificate(certificate.certificate_pem.encode("ascii"))
-    return leaf.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        return backend.sign_wrapped(read(key), digest)
 
 
 def read(key: KeyRef) -> WrappedKey:
     """Read the record of a key; raises `KeyNotFound`, and `KeyMismatch` if it is another key's."""
-    rows = sql.prepared(_READ, [key.uri])
-    if not rows:
+    row = WrappedAgentKey.objects.select_related("wrapping_key").filter(key_uri=key.uri).first()
+    if row is None:
         raise KeyNotFound
-    spki, blob, wrapping_uri, mechanism = rows[0]
-    if bytes(spki) != key.spki:
+    if bytes(row.spki) != key.spki:
         log.error("the record of the wrapped key %s holds another public key", key.uri)
         raise KeyMismatch
-    return WrappedKey(key, WrappingKeyRef(wrapping_uri, WrapMechanism(mechanism)), bytes(blob))
-
-
-def forget(*, certificate: Certificate) -> None:
-    """Delete the key of a certificate that has ended for good, in the caller's transaction."""
-    if certificate.key_storage == KeyStorage.WRAPPED:
-        WrappedAgentKey.objects.filter(key_uri=certificate.kms_key_arn).delete()
+    return WrappedKey(key, _ref(row.wrapping_key), bytes(row.blob))
 
 
 def unnamed(*, now: datetime) -> Iterator[list[UUID]]:
@@ -140,15 +122,14 @@ def ensure(*, actor: Actor, now: datetime) -> None:
         rotate(actor=actor, now=now)
 
 
-def rotate(*, actor: Actor, now: datetime, uri: str = "") -> WrappingKey:
-    """Put a new wrapping key into service, or one made with the vendor's tools; the present one is retired.
+def rotate(*, actor: Actor, now: datetime) -> WrappingKey:
+    """Put a new wrapping key into service; the present one is retired.
 
     Raises `RotationUnfinished` while keys under a retired one wait, and the errors of `KeyBackend`.
     """
     if waiting().exists():
         raise RotationUnfinished()
-    backend = backend_for(environments.current())
-    ref = backend.adopt_wrapping_key(uri) if uri else backend.make_wrapping_key(label=LABEL)
+    ref = backend_for(environments.current()).make_wrapping_key(label=LABEL)
     fresh = WrappingKey(key_uri=ref.uri, mechanism=ref.mechanism.value, created_at=now)
     with environments.atomic():
         WrappingKey.objects.select_for_update().filter(retired_at=None).update(retired_at=now)
@@ -162,11 +143,10 @@ def waiting() -> QuerySet[WrappedAgentKey]:
     return WrappedAgentKey.objects.filter(wrapping_key__retired_at__isnull=False)
 
 
-def wrap_waiting(*, tell: Callable[[int], None] = lambda wrapped: None) -> int:
+def wrap_waiting() -> int:
     """Wrap the waiting keys under the present wrapping key; return how many. Safe to run twice and to lose.
 
-    One whose record is damaged is logged, and left. Signing goes on: both blobs hold the same key. `tell` is
-    called with the count after each hundred.
+    One whose record is damaged is logged, and left. Signing goes on: both blobs hold the same key.
     """
     target, last, wrapped = WrappingKey.objects.filter(retired_at=None).first(), UUID(int=0), 0
     if target is None:
@@ -174,7 +154,6 @@ def wrap_waiting(*, tell: Callable[[int], None] = lambda wrapped: None) -> int:
     while ids := list(waiting().filter(id__gt=last).order_by("id").values_list("id", flat=True)[:BATCH]):
         wrapped += each(ids, partial(_wrap_anew, target=target))
         last = ids[-1]
-        tell(wrapped)
     return wrapped
 
 

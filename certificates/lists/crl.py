@@ -11,23 +11,21 @@ from datetime import datetime
 from typing import Final
 
 from asn1crypto import pem
-from asn1crypto.core import ObjectIdentifier
 from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from certificates.pki.der import (
     EXPLICIT_0,
-    OCTET_STRING,
+    RSA_SHA256,
     SEQUENCE,
-    TRUE,
-    algorithm_of,
+    extension,
     header,
     integer,
     pkix_time,
     signature_of,
     tlv,
 )
-from certificates.pki.reasons import REASON_NUMBERS
-from certificates.pki.x509 import IssuerInfo, PrivateKey
+from certificates.pki.x509 import IssuerInfo
 
 FULL: Final = "full"
 DELTA: Final = "delta"
@@ -45,7 +43,7 @@ class CrlWindow:
 
 @dataclass(frozen=True)
 class ListScope:
-    """What a list covers: all certificates of a CA, one shard of them, or the changes since a base list.
+    """The scope of a list: all certificates of a CA, one shard of them, or the changes since a base list.
 
     `url` is the distribution point of the certificates it covers; None if they name different ones.
     `delta_url` is the address of a full list's delta (§5.2.6), `base_number` the base of a delta.
@@ -63,14 +61,13 @@ def shard_name(shard: int) -> str:
 
 
 def build_crl(
-    entries: list[bytes], *, window: CrlWindow, issuer: IssuerInfo, key: PrivateKey, scope: ListScope
+    entries: list[bytes], *, window: CrlWindow, issuer: IssuerInfo, key: rsa.RSAPrivateKey, scope: ListScope
 ) -> bytes:
     """Sign a list of encoded entries, as DER; raises what the key raises."""
-    algorithm = algorithm_of(key)
     # The octets of a long list are joined once only, at the end.
     contents = [
         V2,
-        algorithm,
+        RSA_SHA256,
         issuer.certificate.subject.public_bytes(),
         pkix_time(window.this_update),
         pkix_time(window.next_update),
@@ -81,14 +78,7 @@ def build_crl(
     digest = hashlib.sha256()
     for octets in to_sign:
         digest.update(octets)
-    return tlv(SEQUENCE, *to_sign, algorithm, signature_of(key, digest.digest()))
-
-
-def encode_entry(
-    serial: int, revoked_at: datetime, reason: x509.ReasonFlags = x509.ReasonFlags.unspecified
-) -> bytes:
-    """Encode one entry of a list, without the reason `unspecified` (§5.3.1)."""
-    return tlv(SEQUENCE, integer(serial), pkix_time(revoked_at), _REASONS[reason])
+    return tlv(SEQUENCE, *to_sign, RSA_SHA256, signature_of(key, digest.digest()))
 
 
 def to_pem(der: bytes) -> bytes:
@@ -105,39 +95,21 @@ def pem_size(size: int) -> int:
 
 def _extensions(number: int, issuer: IssuerInfo, scope: ListScope) -> Iterator[bytes]:
     """Encode a list's extensions; its distribution point equals that of its certificates (§5.2.5)."""
-    yield _extension(x509.AuthorityKeyIdentifier(issuer.key_identifier, None, None))
-    yield _extension(x509.CRLNumber(number))
+    yield extension(x509.AuthorityKeyIdentifier(issuer.key_identifier, None, None))
+    yield extension(x509.CRLNumber(number))
     if scope.base_number is not None:
-        yield _extension(x509.DeltaCRLIndicator(scope.base_number), critical=True)
+        yield extension(x509.DeltaCRLIndicator(scope.base_number), critical=True)
     if scope.url is not None:
-        yield _extension(_distribution_point(scope.url), critical=True)
+        point = x509.IssuingDistributionPoint(
+            full_name=[x509.UniformResourceIdentifier(scope.url)],
+            relative_name=None,
+            only_contains_user_certs=False,
+            only_contains_ca_certs=False,
+            only_some_reasons=None,
+            indirect_crl=False,
+            only_contains_attribute_certs=False,
+        )
+        yield extension(point, critical=True)
     if scope.delta_url is not None:
-        point = x509.DistributionPoint([x509.UniformResourceIdentifier(scope.delta_url)], None, None, None)
-        yield _extension(x509.FreshestCRL([point]))
-
-
-def _distribution_point(url: str) -> x509.IssuingDistributionPoint:
-    return x509.IssuingDistributionPoint(
-        full_name=[x509.UniformResourceIdentifier(url)],
-        relative_name=None,
-        only_contains_user_certs=False,
-        only_contains_ca_certs=False,
-        only_some_reasons=None,
-        indirect_crl=False,
-        only_contains_attribute_certs=False,
-    )
-
-
-def _extension(value: x509.ExtensionType, *, critical: bool = False) -> bytes:
-    return tlv(
-        SEQUENCE,
-        ObjectIdentifier(value.oid.dotted_string).dump(),
-        TRUE if critical else b"",
-        tlv(OCTET_STRING, value.public_bytes()),
-    )
-
-
-_REASONS: Final = {
-    **{reason: tlv(SEQUENCE, _extension(x509.CRLReason(reason))) for reason in REASON_NUMBERS},
-    x509.ReasonFlags.unspecified: b"",
-}
+        delta = x509.DistributionPoint([x509.UniformResourceIdentifier(scope.delta_url)], None, None, None)
+        yield extension(x509.FreshestCRL([delta]))

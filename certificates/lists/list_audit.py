@@ -22,7 +22,7 @@ Entries = dict[str, tuple[datetime, str]]
 
 
 def findings(authority: CertificateAuthority, now: datetime) -> list[str]:
-    """What is wrong with the newest lists of a CA; empty when all is well."""
+    """Return the faults of a CA's newest lists; empty when all is well."""
     scopes = ["full", *(f"shard-{shard}" for shard in range(authority.crl_shards))]
     lists = RevocationList.objects.filter(authority=authority)
     if lists.filter(scope="delta").exists():
@@ -54,13 +54,8 @@ def _list_findings(row: RevocationList, now: datetime) -> Iterator[str]:
     except ValueError:
         yield "can't be read"
         return
-    yield from _envelope(row, crl)
-    yield from _dates(row, crl, now)
     yield from _scope(row, crl)
     yield from _entries(row, crl)
-
-
-def _envelope(row: RevocationList, crl: Crl) -> Iterator[str]:
     issuer = x509.load_der_x509_certificate(bytes(row.authority.certificate_der))
     if crl.issuer != issuer.subject:
         yield "names another issuer"
@@ -71,9 +66,6 @@ def _envelope(row: RevocationList, crl: Crl) -> Iterator[str]:
         yield f"carries number {number}"
     if number > row.authority.crl_number:
         yield f"its number is beyond the CA's {row.authority.crl_number}"
-
-
-def _dates(row: RevocationList, crl: Crl, now: datetime) -> Iterator[str]:
     if (crl.last_update_utc, crl.next_update_utc) != (row.this_update, row.next_update):
         yield "carries other dates than its row"
     if crl.last_update_utc > now:
@@ -103,12 +95,15 @@ def _scope(row: RevocationList, crl: Crl) -> Iterator[str]:
 
 def _entries(row: RevocationList, crl: Crl) -> Iterator[str]:
     wanted = {**_revoked(row), **_ended_since_base(row)}
-    undecided = _ended_later(row)
-    found = {
-        f"{entry.serial_number:040x}": (entry.revocation_date_utc, _reason(entry))
-        for entry in crl
-        if f"{entry.serial_number:040x}" not in undecided
-    }
+    # The list may carry those whose hold ended in a round after this one, or not.
+    ended = EndedHold.objects.filter(authority=row.authority, hold_crl_number__lte=row.number)
+    later = ended.filter(Q(end_crl_number=None) | Q(end_crl_number__gt=row.number)).order_by()
+    undecided = set(later.values_list("certificate__serial_number", flat=True))
+    found = {}
+    for entry in crl:
+        serial, reason = f"{entry.serial_number:040x}", _extension(entry, x509.CRLReason)
+        if serial not in undecided:
+            found[serial] = entry.revocation_date_utc, reason.value.reason.value if reason else "unspecified"
     if len(crl) != row.entry_count:
         yield f"has {len(crl)} entries where its row says {row.entry_count}"
     lacking = sorted(wanted.keys() - found.keys() - undecided)
@@ -138,7 +133,7 @@ def _revoked(row: RevocationList) -> Entries:
 
 
 def _ended_since_base(row: RevocationList) -> Entries:
-    """What a delta must state of ended holds: `removeFromCRL`, or the revocation that followed."""
+    """Return what a delta must state of ended holds: `removeFromCRL`, or the revocation that followed."""
     if row.base_number is None:
         return {}
     ended = EndedHold.objects.filter(
@@ -155,18 +150,6 @@ def _ended_since_base(row: RevocationList) -> Entries:
             date, reason = certificate.revoked_at or date, certificate.revocation_code
         found[certificate.serial_number] = date.replace(microsecond=0), reason
     return found
-
-
-def _ended_later(row: RevocationList) -> set[str]:
-    """Serial numbers whose hold ended in a round after this one: the list may carry them or not."""
-    ended = EndedHold.objects.filter(authority=row.authority, hold_crl_number__lte=row.number)
-    later = ended.filter(Q(end_crl_number=None) | Q(end_crl_number__gt=row.number))
-    return set(later.order_by().values_list("certificate__serial_number", flat=True))
-
-
-def _reason(entry: x509.RevokedCertificate) -> str:
-    found = _extension(entry, x509.CRLReason)
-    return str(found.value.reason.value) if found else "unspecified"
 
 
 def _extension(owner: Any, kind: Any) -> Any:

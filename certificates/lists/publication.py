@@ -9,7 +9,7 @@ round carries what was marked for it.
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -19,24 +19,66 @@ from django.db.models import F, Q
 
 from auditlog import services as auditlog
 from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
-from certificates.authorities import issuer_info, signing_key
 from certificates.errors import ListBeingMade
+from certificates.issuing.authority_keys import signing_key
 from certificates.lists.crl import DELTA, FULL, CrlWindow, ListScope, build_crl, shard_name
-from certificates.lists.list_storage import read_entries, store
-from certificates.models import AuthorityRole, Certificate, CertificateAuthority, EndedHold, RevocationList
+from certificates.models import (
+    AuthorityRole,
+    Certificate,
+    CertificateAuthority,
+    EndedHold,
+    RevocationList,
+    RevocationListPart,
+)
 from certificates.querysets import CertificateQuerySet, EndedHoldQuerySet
 from compliance.core import environments
 from compliance.core.identifiers import new_id
+from compliance.stores import sql
 from compliance.stores.sweeps import each
 
 log = logging.getLogger(__name__)
 
-PUBLISH: Final = "certificates.publish_crl"
 MARK_BATCH: Final = 10_000
 LEASE: Final = timedelta(seconds=60)
 """When another process may replace a maker that died; a slow maker then stores nothing more."""
 RENEW_AT: Final = 0.5
 """The share of its life after which a list is renewed; the rest is time to repair what prevents it."""
+KEPT_BODIES: Final = 2
+"""Lists of each scope that keep their octets: the newest, and the one that a client may still be reading."""
+PART_OCTETS: Final = 1 << 20
+READ_TIMEOUT: Final = "10min"
+ENTRIES_IN_ROW: Final = 4_096
+"""Entries that the server joins into one row: fetching a row for each would take most of the time."""
+
+_READ = """
+SELECT count(*), string_agg(crl_entry, ''::bytea) FROM (
+    SELECT crl_entry, row_number() OVER () / %(in_row)s AS chunk FROM ({entries}) AS entries
+) AS numbered GROUP BY chunk
+"""
+_REVOKED = """
+SELECT crl_entry FROM certificates_certificate
+WHERE authority_id = %(authority)s AND status = 'revoked' AND expires_at >= %(oldest_end)s
+    AND first_crl_number <= %(number)s AND first_crl_number > %(base)s
+"""
+# A certificate whose hold has ended since the base has its present entry, or its removal, on the delta. One
+# that was first listed since the base is among the revoked already.
+_ENDED_HOLDS = """
+UNION ALL (
+    SELECT DISTINCT ON (certificate.id)
+        CASE WHEN certificate.status = 'revoked' AND certificate.first_crl_number <= %(number)s
+            THEN certificate.crl_entry ELSE hold.crl_entry END
+    FROM certificates_endedhold AS hold
+    JOIN certificates_certificate AS certificate ON certificate.id = hold.certificate_id
+    WHERE hold.authority_id = %(authority)s AND certificate.expires_at >= %(oldest_end)s
+        AND hold.end_crl_number <= %(number)s AND hold.end_crl_number > %(base)s
+        AND (certificate.status = 'revoked' AND certificate.first_crl_number <= %(number)s
+            AND certificate.first_crl_number > %(base)s) IS NOT TRUE
+    ORDER BY certificate.id, hold.end_crl_number DESC, hold.id DESC
+)
+"""
+_WRITE = """
+INSERT INTO certificates_revocationlistpart (revocation_list_id, position, body) VALUES (%s, %s, %b)
+"""
 
 
 @dataclass(frozen=True)
@@ -133,7 +175,12 @@ def _begin(lease: PublicationLease, now: datetime, force: bool) -> PublicationRo
     window = CrlWindow(authority.crl_number, this_update, this_update + settings.CRL_VALIDITY)
     _mark(authority, window)
     shards = _shards_to_make(authority, newest, now, force)
-    return PublicationRound(authority, window, shards, _base_number(authority, now))
+    base_number = None
+    if authority.role != AuthorityRole.ROOT:
+        # The oldest full list still valid: the delta then adds to it and to every later one.
+        full = RevocationList.objects.filter(authority=authority, scope=FULL, next_update__gt=now)
+        base_number = full.order_by("number").values_list("number", flat=True).first()
+    return PublicationRound(authority, window, shards, base_number)
 
 
 def _mark(authority: CertificateAuthority, window: CrlWindow) -> None:
@@ -146,8 +193,9 @@ def _mark(authority: CertificateAuthority, window: CrlWindow) -> None:
     unmarked = _listable(authority, window.this_update).unpublished()
     while True:
         batch = unmarked.order_by().values("id")[:MARK_BATCH]
-        # `revoked()` again: a row may have been released while this statement waited for its lock.
-        marked = Certificate.objects.revoked().filter(id__in=batch).update(first_crl_number=window.number)
+        # Revoked, again: a row may have been released while this statement waited for its lock.
+        rows = Certificate.objects.filter(id__in=batch, status="revoked")
+        marked = rows.update(first_crl_number=window.number)
         if marked < MARK_BATCH:
             break
     ended = _ended_holds(authority, window.this_update).unpublished()
@@ -171,19 +219,11 @@ def _shards_to_make(
     )
 
 
-def _base_number(authority: CertificateAuthority, now: datetime) -> int | None:
-    """The oldest full list still valid: the delta then adds to it and to every later one."""
-    if authority.role == AuthorityRole.ROOT:
-        return None
-    full = RevocationList.objects.filter(authority=authority, scope=FULL, next_update__gt=now)
-    return full.order_by("number").values_list("number", flat=True).first()
-
-
 def _make_round(
     lease: PublicationLease, begun: PublicationRound, actor: Actor, now: datetime
 ) -> RevocationList:
     """Make the lists of a round, the full list last: clients that see it find the others there."""
-    authority, issuer = begun.authority, issuer_info(begun.authority)
+    authority, issuer = begun.authority, begun.authority.as_issuer
     is_root = authority.role == AuthorityRole.ROOT
     # A list names a distribution point only if all its certificates do: those of several shards name
     # different ones, and a root, which `openssl verify -crl_check_all` looks up on its own list, names none.
@@ -199,7 +239,20 @@ def _make_round(
     with _holding(lease) as authority:
         authority.crl_completed = begun.window.number
         authority.save(update_fields=["crl_completed"])
-        _record(authority, full, begun, actor, now)
+        auditlog.record(
+            tenant_id=SERVICE_TENANT_ID,
+            action=AuditAction.CRL_PUBLISHED,
+            affected_id=authority.id,
+            description=f"Revocation list {full.number} of {authority.common_name} published",
+            metadata={
+                "number": full.number,
+                "entries": full.entry_count,
+                "next_update": full.next_update.isoformat(),
+                "shards": list(begun.shards),
+            },
+            actor=actor,
+            now=now,
+        )
     return full
 
 
@@ -209,11 +262,53 @@ def _make(lease: PublicationLease, begun: PublicationRound, scope: ListScope) ->
     count, entries = read_entries(
         authority=authority, window=window, scope=scope, period=settings.CRL_VALIDITY
     )
-    der = build_crl(
-        entries, window=window, issuer=issuer_info(authority), key=signing_key(authority), scope=scope
-    )
+    issuer, key = authority.as_issuer, signing_key(authority)
+    der = build_crl(entries, window=window, issuer=issuer, key=key, scope=scope)
     with _holding(lease) as authority:
-        return store(authority=authority, window=window, scope=scope, entry_count=count, der=der)
+        made = RevocationList.objects.create(
+            authority=authority,
+            scope=scope.name,
+            base_number=scope.base_number,
+            **asdict(window),
+            entry_count=count,
+            size=len(der),
+        )
+        with sql.driver_cursor() as cursor:
+            for position, start in enumerate(range(0, len(der), PART_OCTETS)):
+                cursor.execute(_WRITE, (made.id, position, der[start : start + PART_OCTETS]))
+        _delete_old(made)
+    return made
+
+
+def read_entries(
+    *, authority: CertificateAuthority, window: CrlWindow, scope: ListScope, period: timedelta
+) -> tuple[int, list[bytes]]:
+    """The number of entries of a list and their DER, without certificates expired a `period` ago."""
+    of_shard = "" if scope.shard is None else "AND crl_shard = %(shard)s"
+    ended_holds = "" if scope.base_number is None else _ENDED_HOLDS
+    params = {
+        "authority": authority.id,
+        "oldest_end": window.this_update - period,
+        "number": window.number,
+        "base": scope.base_number or 0,
+        "shard": scope.shard,
+        "in_row": ENTRIES_IN_ROW,
+    }
+    statement = _READ.format(entries=f"{_REVOKED} {of_shard} {ended_holds}")
+    with environments.atomic():
+        sql.execute(f"SET LOCAL statement_timeout = '{READ_TIMEOUT}'")
+        with sql.driver_cursor() as cursor:
+            rows = cursor.execute(statement, params, binary=True).fetchall()
+    return sum(count for count, _ in rows), [octets for _, octets in rows]
+
+
+def _delete_old(newest: RevocationList) -> None:
+    """Delete octets that no client can ask for, and rows whose list no delta has as its base."""
+    lists = RevocationList.objects.filter(authority=newest.authority_id, scope=newest.scope)
+    kept = list(lists.order_by("-number").values_list("id", flat=True)[:KEPT_BODIES])
+    stale = lists.exclude(id__in=kept)
+    RevocationListPart.objects.filter(revocation_list__in=stale).delete()
+    stale.filter(next_update__lt=newest.this_update).delete()
 
 
 @contextmanager
@@ -241,33 +336,12 @@ def _shard_names(authority: CertificateAuthority) -> list[str]:
 
 
 def _listable(authority: CertificateAuthority, now: datetime) -> CertificateQuerySet:
-    return Certificate.objects.filter(authority=authority).listable(now, settings.CRL_VALIDITY)
+    """Revoked, and expired at most one list's validity ago (RFC 5280 §3.3)."""
+    since = now - settings.CRL_VALIDITY
+    return Certificate.objects.filter(authority=authority, status="revoked", expires_at__gte=since)
 
 
 def _ended_holds(authority: CertificateAuthority, now: datetime) -> EndedHoldQuerySet:
     """Ended holds of certificates that a list may still carry, as `_listable`."""
     since = now - settings.CRL_VALIDITY
     return EndedHold.objects.filter(authority=authority, certificate__expires_at__gte=since)
-
-
-def _record(
-    authority: CertificateAuthority,
-    full: RevocationList,
-    begun: PublicationRound,
-    actor: Actor,
-    now: datetime,
-) -> None:
-    auditlog.record(
-        tenant_id=SERVICE_TENANT_ID,
-        action=AuditAction.CRL_PUBLISHED,
-        affected_id=authority.id,
-        description=f"Revocation list {full.number} of {authority.common_name} published",
-        metadata={
-            "number": full.number,
-            "entries": full.entry_count,
-            "next_update": full.next_update.isoformat(),
-            "shards": list(begun.shards),
-        },
-        actor=actor,
-        now=now,
-    )

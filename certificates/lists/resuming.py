@@ -8,22 +8,58 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import ceil
-from typing import Final
+from typing import Final, NamedTuple
 
+from cryptography import x509
 from cryptography.x509 import ReasonFlags
 
 from agents.models import Agent
 from auditlog import services as auditlog
 from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
-from certificates import revocation
+from certificates import services
 from certificates.lists import publication
-from certificates.lists.kept_lists import KeptList, ListGap, gap
-from certificates.models import Certificate, CertificateAuthority, RevocationList
+from certificates.models import Certificate, CertificateAuthority, CertificateStatus, RevocationList
+from certificates.pki.serials import format_serial
+from certificates.querysets import HOLD
 from compliance.core import environments
+from compliance.core.errors import Invalid
 
+BATCH: Final = 1_000
+"""Serial numbers asked for in one statement."""
 ROUNDS_A_SECOND: Final = 1_000
 """More than a CA can publish: each round signs a list in the HSM between several commits."""
 REASON: Final = "Revoked before the database was restored"
+
+
+class ListedRevocation(NamedTuple):
+    """An entry of a list."""
+
+    revoked_at: datetime
+    code: ReasonFlags
+
+
+@dataclass(frozen=True)
+class KeptList:
+    """A list of a CA of the current environment; `revoked` by serial number, without ended holds."""
+
+    authority: CertificateAuthority
+    number: int
+    this_update: datetime
+    revoked: dict[str, ListedRevocation]
+
+
+@dataclass(frozen=True)
+class ListGap:
+    """An entry of a kept list that the database lacks.
+
+    `ahead`: by how much its number exceeds the last one that the database knows. `lost`: certificates that
+    are not revoked as the list says. `unknown`: serial numbers of certificates that have no row.
+    """
+
+    kept: KeptList
+    ahead: int
+    lost: tuple[Certificate, ...]
+    unknown: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -38,6 +74,62 @@ class Resumption:
     number: int
     revoked_again: tuple[str, ...]
     unknown: tuple[str, ...]
+
+
+def parse_list(octets: bytes) -> x509.CertificateRevocationList:
+    """Read a list in DER or PEM. Raises: Invalid."""
+    try:
+        if octets.lstrip().startswith(b"-----BEGIN"):
+            return x509.load_pem_x509_crl(octets)
+        return x509.load_der_x509_crl(octets)
+    except ValueError as error:
+        raise Invalid(f"Not a revocation list: {error}") from error
+
+
+def recognized(crl: x509.CertificateRevocationList) -> KeptList | None:
+    """Return the list if a CA of the current environment signed it, else None."""
+    for authority in CertificateAuthority.objects.all():
+        issuer = authority.as_issuer.certificate
+        if crl.issuer == issuer.subject and crl.is_signature_valid(issuer.public_key()):  # type: ignore[arg-type]
+            break
+    else:
+        return None
+    revoked = {}
+    for entry in crl:
+        try:
+            code = entry.extensions.get_extension_for_class(x509.CRLReason).value.reason
+        except x509.ExtensionNotFound:
+            code = ReasonFlags.unspecified
+        if code is not ReasonFlags.remove_from_crl:
+            revoked[format_serial(entry.serial_number)] = ListedRevocation(entry.revocation_date_utc, code)
+    number = crl.extensions.get_extension_for_class(x509.CRLNumber).value.crl_number
+    return KeptList(authority, number, crl.last_update_utc, revoked)
+
+
+def gap(kept: KeptList, *, now: datetime) -> ListGap:
+    """Compare a kept list with the database.
+
+    A hold counts as lost only if the list is newer than the database: it may have been lifted since.
+    """
+    ahead, serials = kept.number - kept.authority.crl_number, list(kept.revoked)
+    known: set[str] = set()
+    lost = []
+    for start in range(0, len(serials), BATCH):
+        rows = Certificate.objects.filter(serial_number__in=serials[start : start + BATCH])
+        for row in rows.order_by("issued_at", "id"):
+            known.add(row.serial_number)
+            if _is_lost(row, kept.revoked[row.serial_number], ahead, now):
+                lost.append(row)
+    return ListGap(kept, ahead, tuple(lost), tuple(sorted(kept.revoked.keys() - known)))
+
+
+def _is_lost(row: Certificate, listed: ListedRevocation, ahead: int, now: datetime) -> bool:
+    status = row.status_at(now)
+    if status == CertificateStatus.EXPIRED:
+        return False
+    if listed.code is ReasonFlags.certificate_hold:
+        return status == CertificateStatus.ACTIVE and ahead > 0
+    return status == CertificateStatus.ACTIVE or row.revocation_code == HOLD
 
 
 def resume(*, kept: Sequence[KeptList], actor: Actor, now: datetime) -> list[Resumption]:
@@ -60,7 +152,7 @@ def _revoke_again(certificate: Certificate, found: ListGap, actor: Actor, now: d
     listed = found.kept.revoked[certificate.serial_number]
     reason = f"{REASON} (list {found.kept.number})"
     if listed.code is ReasonFlags.certificate_hold:
-        revocation.suspend_agent(
+        services.suspend_agent(
             tenant_id=certificate.tenant_id,
             agent_id=certificate.agent_id,
             reason=reason,
@@ -71,7 +163,7 @@ def _revoke_again(certificate: Certificate, found: ListGap, actor: Actor, now: d
     with environments.atomic():
         Agent.objects.for_tenant(certificate.tenant_id).locked().find(certificate.agent_id)
         locked = Certificate.objects.for_tenant(certificate.tenant_id).locked().find(certificate.id)
-        revocation.revoke_locked(
+        services.revoke_locked(
             certificate=locked,
             reason=reason,
             code=listed.code,

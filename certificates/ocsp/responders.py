@@ -1,21 +1,27 @@
-"""Answer OCSP requests by delegated responders, whose keys and certificates in the HSM are renewed here."""
+"""Answer OCSP requests (RFC 6960) by delegated responders, whose keys in the HSM are renewed here.
 
+Nonces are as in RFC 9654; a request asks about one certificate, as all clients' do.
+"""
+
+import hashlib
 import logging
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
+from asn1crypto import ocsp as asn1
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
-from django.conf import settings
+from cryptography.x509 import ocsp
 from django.db import InterfaceError, OperationalError
 
 from auditlog import services as auditlog
 from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
-from certificates.authorities import issuer_info, signing_key
+from certificates.issuing.authority_keys import signing_key
 from certificates.models import (
     AuthorityRole,
     AuthorityState,
@@ -23,16 +29,15 @@ from certificates.models import (
     CertificateAuthority,
     OcspResponder,
 )
-from certificates.ocsp import responses as ocsp
 from certificates.pki.lint import SERIAL_BITS, responder_findings, sign_linted
 from certificates.pki.names import authority_name
 from certificates.pki.serials import environment_of, format_serial, new_serial
 from certificates.pki.x509 import Validity, responder_builder
-from certificates.public import known_tenants
 from compliance.core import environments
+from compliance.core.encodings import b64_decode
 from compliance.core.environments import Environment
 from compliance.core.errors import Unavailable
-from compliance.keys import backend_for, destroy_if_present, private_key
+from compliance.keys.registry import backend_for, destroy_if_present, private_key
 from compliance.stores import sql
 from compliance.stores.sweeps import each
 
@@ -44,10 +49,21 @@ RENEW_AT: Final = 0.5
 ANSWER_LIFETIME: Final = timedelta(minutes=10)
 PUBLISHING: Final = (AuthorityState.ACTIVE, AuthorityState.RETIRING)
 
+MAX_REQUEST: Final = 8 * 1024
+MAX_NONCE: Final = 128
+HASHES: Final[dict[str, hashes.HashAlgorithm]] = {
+    algorithm.name: algorithm
+    for algorithm in (hashes.SHA1(), hashes.SHA256(), hashes.SHA384(), hashes.SHA512())  # noqa: S303
+}
+"""Hashes by which a request may name its issuer. Most clients use SHA-1, where a collision gains nothing."""
+
 _ISSUING: Final = "WHERE role = %s ORDER BY created_at DESC, id DESC"
 _VALID: Final = "WHERE not_before <= %s AND not_after > %s ORDER BY created_at DESC, id DESC"
-_ASKED_ABOUT: Final = "WHERE serial_number = ANY(%s)"
-_OF_TENANTS: Final = f"{_ASKED_ABOUT} AND tenant_id = ANY(%s)"
+_ASKED_ABOUT: Final = "WHERE serial_number = %s"
+
+
+class MalformedRequest(Exception):
+    """Not an OCSP request about one certificate, or one beyond the limits."""
 
 
 @dataclass(frozen=True)
@@ -61,100 +77,114 @@ class OcspAnswer:
 def answer(*, request: bytes | str, now: datetime) -> OcspAnswer:
     """Answer a request in DER, or in base64 as a GET carries it; errors become OCSP error responses."""
     try:
-        return _answer(ocsp.read_request(request), now)
-    except ocsp.MalformedRequest:
-        return OcspAnswer(ocsp.error_response(ocsp.MALFORMED))
+        return _answer(*_read(request), now)
+    except MalformedRequest:
+        return _refusal(ocsp.OCSPResponseStatus.MALFORMED_REQUEST)
     except (Unavailable, OperationalError, InterfaceError) as error:
         log.warning("an OCSP request was answered with tryLater: %s", type(error).__name__)
-        return OcspAnswer(ocsp.error_response(ocsp.TRY_LATER))
+        return _refusal(ocsp.OCSPResponseStatus.TRY_LATER)
 
 
-def _answer(request: ocsp.OcspRequest, now: datetime) -> OcspAnswer:
-    first = request.certificates[0]
-    serials = [item.serial for item in request.certificates if item.serial > 0]
-    for environment in _environments(first.serial):
+def _refusal(status: ocsp.OCSPResponseStatus) -> OcspAnswer:
+    """A response without a certificate's status, which is not signed (RFC 6960 §4.2.1)."""
+    response = ocsp.OCSPResponseBuilder.build_unsuccessful(status)
+    return OcspAnswer(response.public_bytes(Encoding.DER))
+
+
+def _read(sent: bytes | str) -> tuple[ocsp.OCSPRequest, bytes | None]:
+    """Read a request, in DER or a GET's base64 (RFC 6960 appendix A.1), and its nonce (RFC 9654 §2.1)."""
+    nonce: bytes | None = None
+    try:
+        der = sent if isinstance(sent, bytes) else b64_decode(sent[: MAX_REQUEST * 2])
+        request = ocsp.load_der_ocsp_request(der[: MAX_REQUEST + 1])
+        for extension in request.extensions:
+            if isinstance(extension.value, x509.OCSPNonce):
+                nonce = extension.value.nonce
+            elif extension.critical:
+                raise MalformedRequest("critical extension")
+        (about,) = asn1.OCSPRequest.load(der)["tbs_request"]["request_list"]
+        if any(extension["critical"].native for extension in about["single_request_extensions"] or ()):
+            raise MalformedRequest("critical extension")
+        is_readable = request.hash_algorithm.name in HASHES and request.serial_number > 0
+    except (
+        ValueError,
+        TypeError,
+        NotImplementedError,
+        UnsupportedAlgorithm,
+        x509.DuplicateExtension,
+    ) as error:
+        raise MalformedRequest("not a request about one certificate") from error
+    if not is_readable or len(der) > MAX_REQUEST or (nonce is not None and not 1 <= len(nonce) <= MAX_NONCE):
+        raise MalformedRequest("unknown hash, or too long")
+    return request, nonce
+
+
+def _answer(request: ocsp.OCSPRequest, nonce: bytes | None, now: datetime) -> OcspAnswer:
+    serial = request.serial_number
+    likely = environment_of(serial) if serial < 1 << SERIAL_BITS else Environment.LIVE
+    for environment in (likely, *(other for other in Environment if other is not likely)):
         with environments.use(environment):
             authorities, valid, certificates = sql.read_together(
                 (CertificateAuthority, _ISSUING, [AuthorityRole.ISSUING]),
                 (OcspResponder, _VALID, [now, now]),
-                (Certificate, *_asked_about(serials, environment)),
+                (Certificate, _ASKED_ABOUT, [format_serial(serial)]),
             )
             for authority in authorities:
-                if authority.state_at(now) in PUBLISHING and _is_issuer(authority, first):
-                    certificates += _not_found_yet(serials, certificates, environment)
-                    return _answer_for(authority, valid, certificates, request, now)
-    return OcspAnswer(ocsp.error_response(ocsp.UNAUTHORIZED))
-
-
-def _asked_about(serials: Sequence[int], environment: Environment) -> tuple[str, list[Any]]:
-    """What finds the certificates; on Citus those of the known tenants that the serials name."""
-    texts = [*map(format_serial, serials)]
-    if not settings.DATABASE_CITUS:
-        return _ASKED_ABOUT, [texts]
-    return _OF_TENANTS, [texts, [*known_tenants.named_by(serials, environment)]]
-
-
-def _not_found_yet(
-    serials: Sequence[int], found: Sequence[Certificate], environment: Environment
-) -> list[Certificate]:
-    """On Citus, the certificates that no shard named by their serial numbers gave."""
-    left = {*map(format_serial, serials)} - {row.serial_number for row in found}
-    if not (settings.DATABASE_CITUS and left):
-        return []
-    (rows,) = sql.read_together((Certificate, _ASKED_ABOUT, [[*left]]))
-    known_tenants.learn(((int(row.serial_number, 16), row.tenant_id) for row in rows), environment)
-    return rows
-
-
-def _environments(serial: int) -> tuple[Environment, ...]:
-    likely = environment_of(serial) if 0 < serial < 1 << SERIAL_BITS else Environment.LIVE
-    return (likely, *(other for other in Environment if other is not likely))
-
-
-def _is_issuer(authority: CertificateAuthority, item: ocsp.CertId) -> bool:
-    return _hashes(bytes(authority.certificate_der), item.hash_name) == item.issuer
+                named = (request.issuer_name_hash, request.issuer_key_hash)
+                is_issuer = named == _hashes(bytes(authority.certificate_der), request.hash_algorithm.name)
+                if is_issuer and authority.state_at(now) in PUBLISHING:
+                    responder = next((row for row in valid if row.authority_id == authority.id), None)
+                    if responder is None:
+                        return _refusal(ocsp.OCSPResponseStatus.TRY_LATER)
+                    own = next((row for row in certificates if row.authority_id == authority.id), None)
+                    return _signed(responder, request, own, nonce, now)
+    return _refusal(ocsp.OCSPResponseStatus.UNAUTHORIZED)
 
 
 @lru_cache(maxsize=200)
-def _hashes(certificate_der: bytes, hash_name: str) -> ocsp.IssuerHashes:
-    return ocsp.IssuerHashes.of(x509.load_der_x509_certificate(certificate_der), hash_name)
+def _hashes(certificate_der: bytes, hash_name: str) -> tuple[bytes, bytes]:
+    """The hashes of a CA's name and key by which a request names it (RFC 6960 §4.1.1)."""
+    issuer = x509.load_der_x509_certificate(certificate_der)
+    about_itself = ocsp.OCSPRequestBuilder().add_certificate(issuer, issuer, HASHES[hash_name]).build()
+    return hashlib.new(hash_name, issuer.subject.public_bytes()).digest(), about_itself.issuer_key_hash
 
 
-_responder_of = lru_cache(maxsize=20)(ocsp.Responder.of)
-
-
-def _answer_for(
-    authority: CertificateAuthority,
-    valid: Sequence[OcspResponder],
-    certificates: Sequence[Certificate],
-    request: ocsp.OcspRequest,
+def _signed(
+    responder: OcspResponder,
+    request: ocsp.OCSPRequest,
+    found: Certificate | None,
+    nonce: bytes | None,
     now: datetime,
 ) -> OcspAnswer:
-    """Answer by the CA's newest responder; certificates of other CAs are unknown to it."""
-    responder = next((row for row in valid if row.authority_id == authority.id), None)
-    if responder is None:
-        return OcspAnswer(ocsp.error_response(ocsp.TRY_LATER))
+    """Tell how the certificate stands, unknown if the CA has not issued it; signed by the CA's responder."""
+    status, reason = ocsp.OCSPCertStatus.UNKNOWN, None
+    revoked_at = found.revoked_at if found else None
+    if found is not None:
+        status = ocsp.OCSPCertStatus.REVOKED if revoked_at else ocsp.OCSPCertStatus.GOOD
+        code = found.revocation_code or "unspecified"
+        reason = x509.ReasonFlags(code) if revoked_at and code != "unspecified" else None
     this_update = now.replace(microsecond=0)
-    own = {row.serial_number: row for row in certificates if row.authority_id == authority.id}
-    der = ocsp.signed_response(
-        [_status(authority, item, own) for item in request.certificates],
-        nonce=request.nonce,
-        this_update=this_update,
-        next_update=min(this_update + ANSWER_LIFETIME, responder.not_after),
-        responder=_responder_of(bytes(responder.certificate_der)),
-        key=private_key(environments.current(), responder.key_uri),
+    certificate = x509.load_der_x509_certificate(bytes(responder.certificate_der))
+    builder = (
+        ocsp.OCSPResponseBuilder()
+        .add_response_by_hash(
+            request.issuer_name_hash,
+            request.issuer_key_hash,
+            request.serial_number,
+            request.hash_algorithm,
+            status,
+            this_update,
+            min(this_update + ANSWER_LIFETIME, responder.not_after),
+            revoked_at,
+            reason,
+        )
+        .responder_id(ocsp.OCSPResponderEncoding.HASH, certificate)
+        .certificates([certificate])
     )
-    return OcspAnswer(der, is_shared=request.nonce is None)
-
-
-def _status(
-    authority: CertificateAuthority, item: ocsp.CertId, own: Mapping[str, Certificate]
-) -> ocsp.SingleResponse:
-    found = own.get(format_serial(item.serial)) if item.serial > 0 else None
-    if found is None or not _is_issuer(authority, item):
-        return ocsp.SingleResponse(item, known=False)
-    reason = x509.ReasonFlags(found.revocation_code or "unspecified")
-    return ocsp.SingleResponse(item, known=True, revoked_at=found.revoked_at, reason=reason)
+    if nonce is not None:
+        builder = builder.add_extension(x509.OCSPNonce(nonce), critical=False)
+    response = builder.sign(private_key(environments.current(), responder.key_uri), hashes.SHA256())
+    return OcspAnswer(response.public_bytes(Encoding.DER), is_shared=nonce is None)
 
 
 def maintain(*, actor: Actor, now: datetime) -> int:
@@ -183,7 +213,7 @@ def _renew(authority_id: UUID, actor: Actor, now: datetime) -> bool:
 
 
 def _make(authority: CertificateAuthority, actor: Actor, now: datetime) -> None:
-    environment, issuer = environments.current(), issuer_info(authority)
+    environment, issuer = environments.current(), authority.as_issuer
     key = backend_for(environment).generate_ec(label="ocsp-responder")
     serial = new_serial(environment)
     name = authority_name(organization="", common_name=f"OCSP Responder {format_serial(serial)[:16]}")

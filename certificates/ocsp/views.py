@@ -7,7 +7,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
-from certificates import services
+from certificates.ocsp import responders
 from certificates.public.documents import CACHEABLE
 from compliance.api.rest.schema import errors
 from compliance.api.rest.views import PublicViewSet
@@ -23,6 +23,7 @@ RESPONSES: dict[Any, Any] = {(200, RESPONSE_TYPE): OpenApiTypes.BINARY, **errors
 
 class OcspViewSet(PublicViewSet):
     schema_tag = "Revocation lists and CAs"
+    ignores_unknown_parameters = True  # clients add what they like to the address in a certificate
 
     @extend_schema(
         operation_id="askOcsp",
@@ -32,7 +33,7 @@ class OcspViewSet(PublicViewSet):
         responses=RESPONSES,
     )
     def ask(self, request: Request) -> HttpResponse:
-        found = services.answer_ocsp(request=request.body, now=now())
+        found = responders.answer(request=request.body, now=now())
         return _response(found.der, "no-store")
 
     @extend_schema(
@@ -50,7 +51,8 @@ class OcspViewSet(PublicViewSet):
         responses=RESPONSES,
     )
     def ask_by_address(self, request: Request, encoded: str) -> HttpResponse:
-        found = services.answer_ocsp(request=encoded, now=now())
+        # Clients append "/" and the request, to an address with a slash at its end as well.
+        found = responders.answer(request=encoded.lstrip("/"), now=now())
         return _response(found.der, CACHEABLE if found.is_shared else "no-store")
 
 

@@ -1,33 +1,29 @@
-"""DER (X.690) for what is encoded often: CRL entries, CRLs and OCSP responses, with their signatures."""
+"""DER (X.690) for what is encoded often: CRL entries and CRLs, with their signatures."""
 
 from datetime import UTC, datetime
 from typing import Final
 
 from asn1crypto.algos import SignedDigestAlgorithm
+from asn1crypto.core import ObjectIdentifier
+from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
-
-from certificates.pki.x509 import PrivateKey
 
 INTEGER: Final = 0x02
 BIT_STRING: Final = 0x03
 OCTET_STRING: Final = 0x04
-ENUMERATED: Final = 0x0A
 UTC_TIME: Final = 0x17
 GENERALIZED_TIME: Final = 0x18
 SEQUENCE: Final = 0x30
 EXPLICIT_0: Final = 0xA0
-EXPLICIT_1: Final = 0xA1
-EXPLICIT_2: Final = 0xA2
 
 TRUE: Final = bytes.fromhex("0101ff")
 NO_UNUSED_BITS: Final = b"\0"
 FIRST_GENERALIZED: Final = datetime(2050, 1, 1, tzinfo=UTC).timestamp()
 """RFC 5280 §5.1.2.4: UTCTime through the year 2049, GeneralizedTime from then on."""
 RSA_SHA256: Final[bytes] = SignedDigestAlgorithm({"algorithm": "sha256_rsa"}).dump()
-ECDSA_SHA256: Final[bytes] = SignedDigestAlgorithm({"algorithm": "sha256_ecdsa"}).dump()
-"""Signature algorithm identifiers (RFC 4055, RFC 5758)."""
+"""The signature algorithm's identifier (RFC 4055)."""
 
 
 def header(tag: int, length: int) -> bytes:
@@ -48,31 +44,24 @@ def integer(value: int) -> bytes:
     return tlv(INTEGER, value.to_bytes((value.bit_length() >> 3) + 1, "big"))
 
 
-def enumerated(value: int) -> bytes:
-    """Encode an ENUMERATED below 128."""
-    return tlv(ENUMERATED, bytes((value,)))
-
-
 def pkix_time(moment: datetime) -> bytes:
     """Encode a Time of a certificate or CRL, cut to whole seconds."""
     if moment.timestamp() < FIRST_GENERALIZED:
         return tlv(UTC_TIME, f"{moment.astimezone(UTC):%y%m%d%H%M%SZ}".encode())
-    return generalized_time(moment)
-
-
-def generalized_time(moment: datetime) -> bytes:
-    """Encode a GeneralizedTime, cut to whole seconds."""
     return tlv(GENERALIZED_TIME, f"{moment.astimezone(UTC):%Y%m%d%H%M%SZ}".encode())
 
 
-def algorithm_of(key: PrivateKey) -> bytes:
-    """The identifier of the algorithm that `signature_of()` uses with this key."""
-    return RSA_SHA256 if isinstance(key, rsa.RSAPrivateKey) else ECDSA_SHA256
+def signature_of(key: rsa.RSAPrivateKey, digest: bytes) -> bytes:
+    """Sign a SHA-256 digest by `RSA_SHA256`, as a BIT STRING; raises what the key raises."""
+    signature = key.sign(digest, padding.PKCS1v15(), Prehashed(hashes.SHA256()))
+    return tlv(BIT_STRING, NO_UNUSED_BITS, signature)
 
 
-def signature_of(key: PrivateKey, digest: bytes) -> bytes:
-    """Sign a SHA-256 digest, as a BIT STRING; raises what the key raises."""
-    prehashed = Prehashed(hashes.SHA256())
-    if isinstance(key, rsa.RSAPrivateKey):
-        return tlv(BIT_STRING, NO_UNUSED_BITS, key.sign(digest, padding.PKCS1v15(), prehashed))
-    return tlv(BIT_STRING, NO_UNUSED_BITS, key.sign(digest, ec.ECDSA(prehashed)))
+def extension(value: x509.ExtensionType, *, critical: bool = False) -> bytes:
+    """Encode an extension (RFC 5280 §4.1)."""
+    return tlv(
+        SEQUENCE,
+        ObjectIdentifier(value.oid.dotted_string).dump(),
+        TRUE if critical else b"",
+        tlv(OCTET_STRING, value.public_bytes()),
+    )

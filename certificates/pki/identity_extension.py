@@ -29,7 +29,7 @@ class InvalidExtension(ValueError):
 
 @dataclass(frozen=True)
 class IdentityClaims:
-    """What the extension states; `permitted_actions` is None when the agent declares no scope."""
+    """The claims of the extension; `permitted_actions` is None when the agent declares no scope."""
 
     operator: str
     did: str

@@ -21,29 +21,6 @@ MAX_LENGTH: Final = 4_096
 
 
 @dataclass(frozen=True)
-class MessageHeader:
-    """The protected header of a message: the DID URL of its key, its certificate (RFC 7515 §4.1.8), `aud`."""
-
-    kid: str
-    certificate_sha256: bytes
-    audience: str | None = None
-
-    def encoded(self) -> str:
-        """The header in base64url, in its one spelling."""
-        header: dict[str, Any] = {
-            "alg": ALGORITHM,
-            "b64": False,
-            "crit": ["b64"],
-            "kid": self.kid,
-            "typ": MESSAGE_TYPE,
-            "x5t#S256": b64url_encode(self.certificate_sha256),
-        }
-        if self.audience is not None:
-            header["aud"] = self.audience
-        return b64url_encode(rfc8785.dumps(header))
-
-
-@dataclass(frozen=True)
 class DetachedJws:
     """A parsed detached JWS; nothing in it is to be trusted yet."""
 
@@ -51,6 +28,21 @@ class DetachedJws:
     kid: str
     audience: str | None
     signature: bytes
+
+
+def message_header(kid: str, *, certificate_sha256: bytes, audience: str | None) -> str:
+    """The protected header of a message, in base64url; it names key and certificate (RFC 7515 §4.1.8)."""
+    header: dict[str, Any] = {
+        "alg": ALGORITHM,
+        "b64": False,
+        "crit": ["b64"],
+        "kid": kid,
+        "typ": MESSAGE_TYPE,
+        "x5t#S256": b64url_encode(certificate_sha256),
+    }
+    if audience is not None:
+        header["aud"] = audience
+    return b64url_encode(rfc8785.dumps(header))
 
 
 def message_input(protected: str, payload: bytes) -> bytes:

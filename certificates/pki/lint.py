@@ -10,7 +10,7 @@ from typing import Any, Final, NoReturn
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import (
     AuthorityInformationAccessOID,
     ExtendedKeyUsageOID,
@@ -18,13 +18,13 @@ from cryptography.x509.oid import (
     SignatureAlgorithmOID,
 )
 
+from certificates.pki import MAX_LIFETIME
 from certificates.pki.identity_extension import InvalidExtension
 from certificates.pki.serials import environment_of
 from certificates.pki.x509 import (
     CertificateProfile,
     CertifiedAgent,
     IssuerInfo,
-    PrivateKey,
     PublicKey,
     Validity,
     key_usage,
@@ -33,11 +33,9 @@ from certificates.pki.x509 import (
 )
 from compliance.keys.adaptors import SignOnly, SignsOnly
 
-MAX_LIFETIME: Final = timedelta(days=365)
 MAX_RESPONDER_LIFETIME: Final = timedelta(days=30)
 SERIAL_BITS: Final = 159
 AGENT_KEY_BITS: Final = 2048
-SIGNATURES: Final = (SignatureAlgorithmOID.RSA_WITH_SHA256, SignatureAlgorithmOID.ECDSA_WITH_SHA256)
 
 WantedExtensions = Mapping[x509.ObjectIdentifier, tuple[bool, x509.ExtensionType]]
 """Criticality and value of each extension."""
@@ -53,7 +51,7 @@ class LintError(Exception):
 
 @dataclass(frozen=True)
 class LeafExpectation:
-    """What an agent's certificate must state, and who issues it."""
+    """The required contents of an agent's certificate, and its issuer."""
 
     agent: CertifiedAgent
     public_key: PublicKey
@@ -63,25 +61,25 @@ class LeafExpectation:
 
 
 def sign_leaf(
-    builder: x509.CertificateBuilder, *, key: PrivateKey, expected: LeafExpectation
+    builder: x509.CertificateBuilder, *, key: rsa.RSAPrivateKey, expected: LeafExpectation
 ) -> x509.Certificate:
     """`sign_linted` an agent's certificate."""
     return sign_linted(builder, key, expected.issuer, lambda draft: leaf_findings(draft, expected))
 
 
 def leaf_findings(certificate: x509.Certificate, expected: LeafExpectation) -> list[str]:
-    """What is wrong with an agent's certificate by the profile; empty when all is well."""
+    """Return the faults of an agent's certificate by the profile; empty when all is well."""
     return [finding for check in CHECKS for finding in check(certificate, expected)]
 
 
 def sign_linted(
     builder: x509.CertificateBuilder,
-    key: PrivateKey,
+    key: rsa.RSAPrivateKey,
     issuer: IssuerInfo,
     judge: Callable[[x509.Certificate], Iterable[str]],
 ) -> x509.Certificate:
     """Judge a draft, sign and compare; raises `LintError`, and what `key` raises."""
-    draft = sign(builder, draft_key(key))
+    draft = sign(builder, DraftKey())
     if findings := list(judge(draft)):
         raise LintError(findings)
     certificate = sign(builder, key)
@@ -93,7 +91,7 @@ def sign_linted(
 
 
 def is_issued_by(certificate: x509.Certificate, issuer: IssuerInfo) -> bool:
-    """Whether the issuer's key signed the certificate under the issuer's name."""
+    """Return whether the issuer's key signed the certificate under the issuer's name."""
     try:
         certificate.verify_directly_issued_by(issuer.certificate)
     except (InvalidSignature, ValueError, TypeError):
@@ -105,26 +103,14 @@ def _refuse(*_: Any, **__: Any) -> NoReturn:
     raise SignsOnly("A draft's key has no public half")
 
 
-class _DraftRSAKey(SignOnly, rsa.RSAPrivateKey):
+class DraftKey(SignOnly, rsa.RSAPrivateKey):
+    """A key that signs with zeros, so that nobody can take a draft for a certificate."""
+
     key_size = AGENT_KEY_BITS
     public_key = decrypt = _refuse
 
     def sign(self, *_: Any) -> bytes:
         return bytes(AGENT_KEY_BITS // 8)
-
-
-class _DraftECKey(SignOnly, ec.EllipticCurvePrivateKey):
-    curve = ec.SECP256R1()
-    key_size = 256
-    public_key = exchange = _refuse
-
-    def sign(self, *_: Any) -> bytes:
-        return bytes(8)
-
-
-def draft_key(real: PrivateKey) -> PrivateKey:
-    """A key of the same kind that signs with zeros, so that nobody can take a draft for a certificate."""
-    return _DraftRSAKey() if isinstance(real, rsa.RSAPrivateKey) else _DraftECKey()
 
 
 def responder_findings(certificate: x509.Certificate, issuer: IssuerInfo, serial: int) -> Iterator[str]:
@@ -157,8 +143,8 @@ def _basics(certificate: x509.Certificate, expected: LeafExpectation) -> Iterato
         yield "serial number is not of 20 octets or not positive"
     if environment_of(serial).value != expected.agent.claims.environment:
         yield "serial number is of the other environment"
-    if certificate.signature_algorithm_oid not in SIGNATURES:
-        yield "signature algorithm is not RSA or ECDSA with SHA-256"
+    if certificate.signature_algorithm_oid != SignatureAlgorithmOID.RSA_WITH_SHA256:
+        yield "signature algorithm is not RSA with SHA-256"
 
 
 def _validity(certificate: x509.Certificate, expected: LeafExpectation) -> Iterator[str]:

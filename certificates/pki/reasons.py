@@ -1,11 +1,15 @@
 """Revocation reasons: free text, and the codes of RFC 5280 §5.3.1."""
 
 import re
+from datetime import datetime
 from typing import Final
 
-from cryptography.x509 import ReasonFlags
+from cryptography.x509 import CRLReason, ReasonFlags
 
-REASON_CODES: Final[dict[str, ReasonFlags]] = {
+from certificates.pki.der import SEQUENCE, extension, integer, pkix_time, tlv
+from compliance.core.errors import Invalid
+
+_PHRASES: Final = {
     "key compromise": ReasonFlags.key_compromise,
     "key compromised": ReasonFlags.key_compromise,
     "compromised key": ReasonFlags.key_compromise,
@@ -24,7 +28,10 @@ REASON_CODES: Final[dict[str, ReasonFlags]] = {
     "suspended": ReasonFlags.privilege_withdrawn,
     "high risk": ReasonFlags.privilege_withdrawn,
 }
-"""Reasons by their normal form; RFC 5280's own names among them, in any spelling (`keyCompromise`)."""
+_CODES: Final = {phrase.replace(" ", ""): code for phrase, code in _PHRASES.items()}
+"""Reasons by their letters alone; RFC 5280's own names among them, in any spelling (`keyCompromise`)."""
+
+_NOT_BY_HAND: Final = frozenset({"certificatehold", "removefromcrl", "aacompromise"})
 
 REASON_NUMBERS: Final = {
     ReasonFlags.key_compromise: 1,
@@ -39,7 +46,8 @@ REASON_NUMBERS: Final = {
 }
 """The CRLReason numbers on lists and in OCSP responses; a reason without a number is left out.
 
-No text gives `certificateHold`, which suspending an agent sets, or `removeFromCRL`, which a delta CRL uses.
+No text gives `certificateHold`, which suspending an agent sets, `removeFromCRL`, which a delta CRL uses, or
+`aACompromise`, which is about attribute certificates.
 """
 
 ADMINISTRATIVE: Final = frozenset({
@@ -49,7 +57,6 @@ ADMINISTRATIVE: Final = frozenset({
 })  # fmt: skip
 """Reasons that tell of no incident; `unspecified` is not among them: nobody knows what it tells of."""
 
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=CA)(?=C[a-z])")
 _NOT_WORD = re.compile(r"[^0-9a-z]+")
 _REMARK = re.compile(r"[:;,.(\n]| [-\u2013\u2014] ")
 
@@ -58,13 +65,26 @@ def reason_code(reason: str) -> ReasonFlags:
     """The code of a free-text reason: of the whole text, or of the part before its first punctuation.
 
     `unspecified` when neither is a known reason; single words in a sentence do not count.
+    Raises: Invalid for a name of RFC 5280 that nobody revokes by hand with.
     """
     for candidate in (reason, _REMARK.split(reason, maxsplit=1)[0]):
-        if code := REASON_CODES.get(_normal(candidate)):
+        letters = _NOT_WORD.sub("", candidate.lower())
+        if letters in _NOT_BY_HAND:
+            raise Invalid(
+                "reason: certificateHold, removeFromCRL and aACompromise can't be given; "
+                "suspend the agent to put its certificate on hold"
+            )
+        if code := _CODES.get(letters):
             return code
     return ReasonFlags.unspecified
 
 
-def _normal(text: str) -> str:
-    spaced = _CAMEL.sub(" ", text.replace("cACompromise", "CACompromise"))
-    return _NOT_WORD.sub(" ", spaced.lower()).strip()
+def encode_entry(serial: int, revoked_at: datetime, reason: ReasonFlags = ReasonFlags.unspecified) -> bytes:
+    """Encode one entry of a list, without the reason `unspecified` (RFC 5280 §5.3.1)."""
+    return tlv(SEQUENCE, integer(serial), pkix_time(revoked_at), _REASONS[reason])
+
+
+_REASONS: Final = {
+    **{reason: tlv(SEQUENCE, extension(CRLReason(reason))) for reason in REASON_NUMBERS},
+    ReasonFlags.unspecified: b"",
+}

@@ -1,9 +1,8 @@
 """Serial numbers of certificates: random, of constant length, and marked with their environment.
 
 20 octets (RFC 5280 §4.1.2.2): bit 159 is 0, so the number is positive; bit 158 is 1, so its length is
-constant; bit 157 is the environment (0 live, 1 test), so that a public look-up needs one database. Of an
-agent's certificate the next 12 bits are its tenant's bucket (`compliance.stores.hash_ranges`), so that a
-look-up needs one shard of that database. The other 145 bits are random, without a bucket all 157.
+constant; bit 157 is the environment (0 live, 1 test), so that a public look-up needs one database. The other
+157 bits are random.
 """
 
 import re
@@ -11,30 +10,20 @@ import secrets
 from typing import Final
 
 from compliance.core.environments import Environment
-from compliance.stores.hash_ranges import BUCKET_BITS
 
 RANDOM_BITS: Final = 157
 LENGTH_BIT: Final = 1 << 158
 TEST_BIT: Final = 1 << 157
 HEX_DIGITS: Final = 40
 
-_BUCKET_SHIFT: Final = RANDOM_BITS - BUCKET_BITS
-
 _PLAIN = re.compile(r"(?:0[xX])?([0-9a-fA-F]{40})")
 _WITH_COLONS = re.compile(r"[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){19}")
 
 
-def new_serial(environment: Environment, *, bucket: int | None = None) -> int:
-    """A serial number for one certificate; it names the bucket of its tenant if one is given."""
+def new_serial(environment: Environment) -> int:
+    """A serial number for one certificate."""
     marker = LENGTH_BIT | (TEST_BIT if environment is Environment.TEST else 0)
-    if bucket is None:
-        return marker | secrets.randbits(RANDOM_BITS)
-    return marker | bucket << _BUCKET_SHIFT | secrets.randbits(_BUCKET_SHIFT)
-
-
-def bucket_in(serial: int) -> int:
-    """The bucket that a serial number names; any, if it was made without one."""
-    return serial >> _BUCKET_SHIFT & ((1 << BUCKET_BITS) - 1)
+    return marker | secrets.randbits(RANDOM_BITS)
 
 
 def format_serial(serial: int) -> str:

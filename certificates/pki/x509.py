@@ -17,7 +17,6 @@ from cryptography.x509.oid import AuthorityInformationAccessOID, ExtendedKeyUsag
 from certificates.pki.identity_extension import IdentityClaims, decode, encode
 from certificates.pki.names import agent_name
 
-PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 PublicKey = rsa.RSAPublicKey | ec.EllipticCurvePublicKey
 
 ONE_SECOND: Final = timedelta(seconds=1)
@@ -32,7 +31,7 @@ ANY_POLICY: Final = x509.ObjectIdentifier("2.5.29.32.0")
 
 @dataclass(frozen=True)
 class CertificateProfile:
-    """What all certificates of an installation share; its OIDs lie under `oid_arc`."""
+    """Properties common to all certificates of an installation; its OIDs lie under `oid_arc`."""
 
     oid_arc: str
 
@@ -166,8 +165,8 @@ def responder_builder(
     )
 
 
-def sign(builder: x509.CertificateBuilder, key: PrivateKey) -> x509.Certificate:
-    """Sign with SHA-256; raises what the key raises (`Unavailable` for keys in the HSM)."""
+def sign(builder: x509.CertificateBuilder, key: rsa.RSAPrivateKey) -> x509.Certificate:
+    """Sign with SHA-256; raises what the key raises (`Unavailable` in the HSM)."""
     return builder.sign(key, hashes.SHA256())
 
 

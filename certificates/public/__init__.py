@@ -1,1 +1,1 @@
-"""What anyone may ask: verify a certificate, resolve a DID; and the check of a message."""
+"""Public questions: verify a certificate, resolve a DID; and the check of a message."""

@@ -1,10 +1,16 @@
 """`GET /1.0/identifiers/{did}`: the resolver of the service's own DID method."""
 
-from datetime import UTC, datetime
-from typing import Any
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import AuthorityInformationAccessOID
 from django.conf import settings
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import (
@@ -14,27 +20,124 @@ from drf_spectacular.utils import (
     extend_schema,
     inline_serializer,
 )
+from jwt.algorithms import RSAAlgorithm
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from agents.did import parse_did
 from agents.errors import AgentNotFound
-from agents.models import Agent
-from certificates import authorities
-from certificates.models import Certificate, CertificateAuthority
-from certificates.public.did_documents import CONTEXT, did_document
-from certificates.public.did_history import DidHistory, end_of_second, history_of
-from compliance.api.pagination import read_moment
-from compliance.api.rest.negotiation import accepted_types
+from agents.models import Agent, AgentStatus, parse_did
+from certificates.models import Certificate, EndedHold
+from compliance.api.pagination import read_moment, read_size
+from compliance.api.rest.renderers import accepted_types
 from compliance.api.rest.schema import MOMENT
 from compliance.api.rest.views import PublicViewSet
 from compliance.core import environments
 from compliance.core.clock import now
+from compliance.core.encodings import b64_encode
 from compliance.core.errors import Invalid
+
+TICK = timedelta(microseconds=1)
+CONTEXT = ["https://www.w3.org/ns/did/v1", "https://w3id.org/security/jwk/v1"]
+
+
+def did_document(did: str, *, chain: list[x509.Certificate], base_url: str) -> dict[str, Any]:
+    """The document of an agent; `chain` is its certificate in force and the CAs above it, or empty."""
+    document: dict[str, Any] = {"@context": CONTEXT, "id": did, "controller": did}
+    if chain:
+        serial = f"{chain[0].serial_number:040x}"
+        method = f"{did}#{serial}"
+        document["verificationMethod"] = [
+            {"id": method, "type": "JsonWebKey", "controller": did, "publicKeyJwk": _public_jwk(chain)}
+        ]
+        document["assertionMethod"] = [method]
+        document["authentication"] = [method]
+        endpoints = {
+            "certificate": ("CertificateVerification", f"{base_url}/v1/verify/{serial}"),
+            **dict(_status_endpoints(chain[0])),
+            "agent-card": ("A2AAgentCard", f"{base_url}/v1/agent-cards/{did}"),
+        }
+        document["service"] = [
+            {"id": f"{did}#{name}", "type": kind, "serviceEndpoint": endpoint}
+            for name, (kind, endpoint) in endpoints.items()
+        ]
+    return document
+
+
+def _status_endpoints(leaf: x509.Certificate) -> Iterator[tuple[str, tuple[str, str]]]:
+    """The revocation services that the certificate names (RFC 5280 §4.2.1.13, §4.2.2.1)."""
+    points = leaf.extensions.get_extension_for_class(x509.CRLDistributionPoints).value
+    for point in points:
+        for name in point.full_name or ():
+            yield "crl", ("CertificateRevocationList", name.value)
+    for access in leaf.extensions.get_extension_for_class(x509.AuthorityInformationAccess).value:
+        if access.access_method == AuthorityInformationAccessOID.OCSP:
+            yield "ocsp", ("OnlineCertificateStatusProtocol", access.access_location.value)
+
+
+def _public_jwk(chain: list[x509.Certificate]) -> dict[str, Any]:
+    """The RSA public key of the first certificate as a JWK (RFC 7518 §6.3.1), with `x5c`."""
+    key = chain[0].public_key()
+    if not isinstance(key, RSAPublicKey):
+        raise TypeError("agents' keys are RSA")
+    jwk = RSAAlgorithm.to_jwk(key, as_dict=True)
+    x5c = [b64_encode(link.public_bytes(Encoding.DER)) for link in chain]
+    return {"kty": jwk["kty"], "alg": "RS256", "n": jwk["n"], "e": jwk["e"], "x5c": x5c}
+
+
+class Version(NamedTuple):
+    """The document's content `since` a time until the next version: the certificate in force, if any."""
+
+    since: datetime
+    certificate_id: UUID | None
+
+
+@dataclass(frozen=True)
+class DidHistory:
+    """The versions of a document, oldest first; the number of the first is 1."""
+
+    versions: list[Version]
+    retired_at: datetime | None
+
+    def number_at(self, moment: datetime) -> int:
+        """The number of the version in force then; 0 before the first."""
+        return bisect_right(self.versions, moment, key=lambda version: version.since)
+
+
+def history_of(agent: Agent, *, now: datetime) -> DidHistory:
+    """The versions up to now, of the current environment's rows."""
+    first = agent.created_at
+    content: dict[datetime, UUID | None] = {first: None}
+    for start, end, certificate_id in sorted(_times_in_force(agent)):
+        # A certificate that follows at once takes the place of the end of the one before.
+        content[max(start, first)] = certificate_id
+        content[max(end, first)] = None
+    versions = [Version(since, certificate_id) for since, certificate_id in content.items() if since <= now]
+    retired_at = agent.status_changed_at if agent.status == AgentStatus.RETIRED else None
+    return DidHistory(versions, retired_at)
+
+
+def _times_in_force(agent: Agent) -> Iterator[tuple[datetime, datetime, UUID]]:
+    """Return when each certificate was in force: from issue to its end or revocation, but for its holds."""
+    holds: dict[UUID, list[tuple[datetime, datetime]]] = {}
+    ended = EndedHold.objects.filter(certificate__agent=agent).order_by("held_at", "id")
+    for certificate_id, held_at, ended_at in ended.values_list("certificate_id", "held_at", "ended_at"):
+        holds.setdefault(certificate_id, []).append((held_at, ended_at))
+    rows = Certificate.objects.filter(agent=agent).order_by("issued_at", "id")
+    for row in rows.values_list("id", "issued_at", "expires_at", "revoked_at"):
+        certificate_id, start, expires_at, revoked_at = row
+        end = min(expires_at + TICK, revoked_at or expires_at + TICK)
+        for held_at, ended_at in holds.get(certificate_id, []):
+            if start < min(held_at, end):
+                yield start, min(held_at, end), certificate_id
+            start = max(start, ended_at)
+        if start < end:
+            yield start, end, certificate_id
+
 
 DOCUMENT = "application/did+ld+json"
 DOCUMENT_TYPES = {DOCUMENT, "application/did", "application/did+json"}
+RESULT = "application/did-resolution"
 
 
 def _result(name: str, **fields: Any) -> Any:
@@ -83,17 +186,23 @@ class DidViewSet(PublicViewSet):
         summary="Resolve an agent's decentralized identifier",
         description=(
             "Answers the resolution result; with `Accept: application/did` the bare document. With "
-            "`versionTime` the document as it was then. 400 for what is no DID and for a malformed or future "
-            "time, 404 for an unknown agent or one that was not there yet, 410 for a retired one, 501 for "
-            "other methods."
+            "`versionTime` or `versionId` the document as it was then. 400 for what is no DID and for a "
+            "malformed or future time, 404 for an unknown agent or version or one that was not there yet, "
+            "410 for a retired one, 501 for other methods."
         ),
         parameters=[
             OpenApiParameter("did", OpenApiTypes.STR, location=OpenApiParameter.PATH),
             OpenApiParameter("versionTime", MOMENT, description=VERSION_TIME),
+            OpenApiParameter(
+                "versionId",
+                {"type": "string", "pattern": "^(0|[1-9][0-9]{0,15})$"},
+                description="The version of that number, as the metadata states it; not with `versionTime`.",
+            ),
         ],
         examples=[EXAMPLE],
         responses={
             (200, "application/json"): RESOLUTION,
+            (200, RESULT): RESOLUTION,
             (410, "application/json"): FAILED_RESOLUTION,
             400: OpenApiResponse(FAILED_RESOLUTION, "Not a DID, or no time of the past"),
             404: OpenApiResponse(FAILED_RESOLUTION, "No such agent, or not yet at that time"),
@@ -113,7 +222,7 @@ class DidViewSet(PublicViewSet):
             return _failed(400, "invalidDid", "Not an identifier of this DID method")
         moment = now()
         try:
-            asked_at = _asked_moment(request, moment)
+            asked_at, number = _asked(request, moment)
         except Invalid as error:
             return _failed(400, "invalidOptions", error.message)
         with environments.use(parsed.environment):
@@ -121,24 +230,34 @@ class DidViewSet(PublicViewSet):
                 agent = Agent.objects.find(parsed.agent_id)
             except AgentNotFound:
                 return _failed(404, "notFound", "Agent not found")
-            return _resolved(request, agent, history_of(agent, now=moment), asked_at)
+            history = history_of(agent, now=moment)
+            if number is not None:
+                if not 1 <= number <= len(history.versions):
+                    return _failed(404, "notFound", "The document has no such version")
+                asked_at = history.versions[number - 1].since
+            return _resolved(request, agent, history, asked_at)
 
 
-def _asked_moment(request: Request, moment: datetime) -> datetime:
-    """The time of the version that is wanted, now without one; raises `Invalid`."""
-    asked = read_moment(request.query_params, "versionTime")
-    if asked is None:
-        return moment
+def _asked(request: Request, moment: datetime) -> tuple[datetime, int | None]:
+    """The time of the version that is wanted, by default now, and its number if that is asked for.
+
+    Raises: Invalid.
+    """
+    if {"versionId", "versionTime"} <= request.query_params.keys():
+        raise Invalid("versionId and versionTime exclude each other")
+    asked = read_moment(request.query_params, "versionTime") or moment
     if asked > moment:
         raise Invalid("versionTime must not lie in the future")
-    return min(end_of_second(asked), moment)
+    if not asked.microsecond:  # the end of that second: DID metadata names times without fractions
+        asked += timedelta(seconds=1, microseconds=-1)
+    return min(asked, moment), read_size(request.query_params, "versionId")
 
 
 def _resolved(request: Request, agent: Agent, history: DidHistory, moment: datetime) -> Response:
     number = history.number_at(moment)
     if number == 0:
         return _failed(404, "notFound", "The agent was not there yet")
-    if history.is_retired_at(moment):
+    if history.retired_at is not None and history.retired_at <= moment:
         return _failed(410, "deactivated", "Agent is retired", {"deactivated": True})
     chain = _chain(history.versions[number - 1].certificate_id)
     document = did_document(agent.did, chain=chain, base_url=settings.BASE_URL)
@@ -150,7 +269,7 @@ def _resolved(request: Request, agent: Agent, history: DidHistory, moment: datet
         "didResolutionMetadata": {"contentType": DOCUMENT},
         "didDocumentMetadata": _metadata(history, number),
     }
-    return Response(result)
+    return Response(result, content_type=RESULT if wanted[:1] == [RESULT] else None)
 
 
 def _metadata(history: DidHistory, number: int) -> dict[str, Any]:
@@ -178,12 +297,9 @@ def _chain(certificate_id: UUID | None) -> list[x509.Certificate]:
     if certificate_id is None:
         return []
     row = Certificate.objects.select_related("authority__parent").get(id=certificate_id)
-    chain = [x509.load_pem_x509_certificate(row.certificate_pem.encode())]
-    authority: CertificateAuthority | None = row.authority
-    while authority is not None:
-        chain.append(authorities.issuer_info(authority).certificate)
-        authority = authority.parent
-    return chain
+    above = [row.authority, row.authority.parent]
+    issuers = [authority.as_issuer.certificate for authority in above if authority is not None]
+    return [x509.load_pem_x509_certificate(row.certificate_pem.encode()), *issuers]
 
 
 def _failed(status: int, code: str, message: str, metadata: dict[str, Any] | None = None) -> Response:

@@ -9,7 +9,7 @@ from django.utils.cache import get_conditional_response
 from django.utils.http import http_date
 from rest_framework.request import Request
 
-from compliance.api.rest.negotiation import accepted_types
+from compliance.api.rest.renderers import accepted_types
 
 JSON, TEXT, PEM_FILE = "application/json", "text/plain", "application/x-pem-file"
 MAX_AGE_SECONDS: Final = 10

@@ -5,17 +5,16 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from certificates import services
 from certificates.errors import CertificateNotFound, MomentNotPast
 from certificates.pki.serials import environment_of, parse_serial
-from certificates.public.verification import Verification, first_query, second_query, validity_at
+from certificates.public import verification
+from certificates.public.verification import Verification, query_of, validity_at
 from certificates.serializers import shown_verification
-from compliance.api.endpoint import EndpointRequest, ReadEndpoint
+from compliance.api.endpoint import EndpointRequest, LoopEndpoint
 from compliance.api.pagination import read_moment
-from compliance.api.rest.throttling import VerifyThrottle
 from compliance.core.environments import Environment
 from compliance.core.errors import ServiceError
-from compliance.stores.async_postgres import Query, Rows
+from compliance.stores.asking import Asker
 
 
 class VerifyRequest(NamedTuple):
@@ -26,15 +25,13 @@ class VerifyRequest(NamedTuple):
     at: datetime | None
 
 
-class VerifyCertificate(ReadEndpoint[VerifyRequest, Verification]):
+class VerifyCertificate(LoopEndpoint[VerifyRequest, Verification]):
     """`GET /v1/verify/{serial}`: serials that are asked about together are found by one statement."""
 
     method, path, allow = "GET", "/v1/verify/", "GET, HEAD"
-    bucket = VerifyThrottle.bucket
+    bucket = "verify"
     reserved = frozenset({"message"})
     headers = {"cache-control": "no-store"}
-    # `?at=` needs more than the certificate's row.
-    takes_query = False
 
     def read(self, request: EndpointRequest) -> VerifyRequest:
         at = read_moment(request.query, "at")
@@ -48,34 +45,22 @@ class VerifyCertificate(ReadEndpoint[VerifyRequest, Verification]):
     def environment_of(self, question: VerifyRequest) -> Environment:
         return environment_of(question.serial)
 
-    def query(self, questions: Sequence[VerifyRequest]) -> Query:
-        return first_query(*_asked(questions))
-
-    def second_query(self, questions: Sequence[VerifyRequest], rows: Rows) -> Query | None:
-        serials, environment = _asked(questions)
-        return second_query(serials, rows, environment)
-
-    def outcomes(
-        self, questions: Sequence[VerifyRequest], rows: Sequence[Sequence[Any]]
+    async def answer(
+        self, questions: Sequence[VerifyRequest], asker: Asker
     ) -> Sequence[Verification | ServiceError]:
         environment, now = environment_of(questions[0].serial), questions[-1].now
-        found = services.verifications(rows, environment=environment, now=now)
-        return [
-            _at(found[asked.serial], asked.at) if asked.serial in found else CertificateNotFound()
-            for asked in questions
-        ]
+        (rows,), _ = await asker.ask([query_of({asked.serial for asked in questions})])
+        found = verification.verifications(rows, environment=environment, now=now)
+        outcomes: list[Verification | ServiceError] = []
+        for asked in questions:
+            known = found.get(asked.serial)
+            if known is not None and asked.at is not None:
+                known = replace(known, at=validity_at(known.certificate, asked.at))
+            outcomes.append(known or CertificateNotFound())
+        return outcomes
 
     def show(self, outcome: Verification) -> Mapping[str, Any]:
         return {"data": shown_verification(outcome)}
-
-
-def _asked(questions: Sequence[VerifyRequest]) -> tuple[set[int], Environment]:
-    """The serial numbers of questions of one environment."""
-    return {asked.serial for asked in questions}, environment_of(questions[0].serial)
-
-
-def _at(found: Verification, at: datetime | None) -> Verification:
-    return found if at is None else replace(found, at=validity_at(found.certificate, at))
 
 
 VERIFY_CERTIFICATE = VerifyCertificate()

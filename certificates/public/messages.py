@@ -15,7 +15,8 @@ from certificates.pki import signing
 from certificates.public.verification import Verification, verify
 from compliance.core import environments
 from compliance.core.encodings import b64_decode, b64_encode
-from compliance.keys import KeyStorage, backend_for
+from compliance.keys.base import KeyStorage
+from compliance.keys.registry import backend_for
 
 INVALID_SIGNATURE: Final = "invalid_signature"
 INVALID_AUDIENCE: Final = "invalid_audience"
@@ -42,7 +43,7 @@ class MessageSignature:
 
 @dataclass(frozen=True)
 class MessageVerification:
-    """Whether an agent signed this payload with a certificate valid now; `reason` tells why not."""
+    """Return whether an agent signed this payload with a certificate valid now; `reason` tells why not."""
 
     valid: bool
     reason: str | None
@@ -64,20 +65,23 @@ def sign_message(
 
     Raises `Invalid` for what has no canonical form, and the HSM's 503 errors.
     """
-    message = signing.canonical(payload)
+    message, jws = signing.canonical(payload), None
+    if as_jws:
+        protected = _protected(certificate, audience)
+        jws = jose.detached(protected, sign_octets(certificate, jose.message_input(protected, message)))
     return MessageSignature(
         signature=b64_encode(sign_octets(certificate, message)),
         algorithm=signing.ALGORITHM.value,
         certificate_serial=certificate.serial_number,
         payload_hash=signing.payload_hash(message),
-        jws=_jws(certificate, message, audience) if as_jws else None,
+        jws=jws,
     )
 
 
 def sign_octets(certificate: Certificate, octets: bytes) -> bytes:
     """Sign octets that the service composed, never a caller's; raises the HSM's 503 errors."""
     if certificate.key_storage == KeyStorage.WRAPPED:
-        return wrapped_keys.sign(certificate=certificate, octets=octets, algorithm=signing.ALGORITHM)
+        return wrapped_keys.sign(certificate=certificate, octets=octets)
     return backend_for(environments.current()).sign(certificate.kms_key_arn, octets, signing.ALGORITHM)
 
 
@@ -91,7 +95,11 @@ def verify_message(
     """
     message = signing.canonical(payload)
     found = verify(serial=serial, now=now)
-    is_authentic = signing.verifies(found.certificate.certificate_pem, message, _octets(signature))
+    try:
+        octets = b64_decode(signature)
+    except ValueError:
+        octets = b""
+    is_authentic = signing.verifies(found.certificate.certificate_pem, message, octets)
     return _judged(found, message, is_authentic=is_authentic, is_meant=audience is None)
 
 
@@ -126,20 +134,7 @@ def _judged(
     )
 
 
-def _jws(certificate: Certificate, message: bytes, audience: str | None) -> str:
-    protected = _protected(certificate, audience)
-    return jose.detached(protected, sign_octets(certificate, jose.message_input(protected, message)))
-
-
 def _protected(certificate: Certificate, audience: str | None) -> str:
     leaf = x509.load_pem_x509_certificate(certificate.certificate_pem.encode("ascii"))
-    header = jose.MessageHeader(key_id(certificate), leaf.fingerprint(hashes.SHA256()), audience)
-    return header.encoded()
-
-
-def _octets(signature: str) -> bytes:
-    """The octets of a signature in canonical base64; none for other text, which no key can have made."""
-    try:
-        return b64_decode(signature)
-    except ValueError:
-        return b""
+    fingerprint = leaf.fingerprint(hashes.SHA256())
+    return jose.message_header(key_id(certificate), certificate_sha256=fingerprint, audience=audience)

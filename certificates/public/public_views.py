@@ -13,16 +13,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from certificates import serializers
-from certificates.authorities import issuer_info
-from certificates.errors import AuthorityMissing, AuthorityNotFound, ListNotFound, ListNotGenerated
+from certificates.errors import AuthorityNotFound, ListNotFound, ListNotGenerated
 from certificates.lists.crl import DELTA, FULL, pem_size, shard_name, to_pem
 from certificates.models import AuthorityRole, CertificateAuthority, RevocationList
 from certificates.pki.serials import environment_of, parse_serial
 from certificates.public.documents import JSON, PEM_FILE, TEXT, chosen_form, serve
 from certificates.public.endpoints import VERIFY_CERTIFICATE
-from compliance.api.pagination import read_choice
+from compliance.api.pagination import ok, read_choice
 from compliance.api.rest.endpoints import respond
-from compliance.api.rest.responses import ok
 from compliance.api.rest.schema import MOMENT, enveloped, errors
 from compliance.api.rest.throttling import VerifyThrottle
 from compliance.api.rest.views import PublicViewSet
@@ -105,7 +103,10 @@ class RevocationListViewSet(PublicViewSet):
     )
     def current(self, request: Request) -> HttpResponse:
         with environments.use(_asked_environment(request)):
-            return self._serve(request, _issuing_or_no_list())
+            authority = CertificateAuthority.objects.in_service().filter(role=AuthorityRole.ISSUING).first()
+            if authority is None:
+                raise ListNotGenerated()
+            return self._serve(request, authority)
 
     @extend_schema(
         operation_id="getRevocationListOfAuthority",
@@ -223,7 +224,7 @@ def _serve_certificate(
 
 
 def _described(authority: CertificateAuthority, moment: datetime) -> dict[str, Any]:
-    certificate = issuer_info(authority).certificate
+    certificate = authority.as_issuer.certificate
     names = ("role", "common_name", "serial_number", "not_before", "not_after", "certificate_url", "crl_url")
     return {
         **{name: getattr(authority, name) for name in names},
@@ -235,14 +236,7 @@ def _described(authority: CertificateAuthority, moment: datetime) -> dict[str, A
 
 
 def _pem(authority: CertificateAuthority) -> bytes:
-    return issuer_info(authority).certificate.public_bytes(Encoding.PEM)
-
-
-def _issuing_or_no_list() -> CertificateAuthority:
-    try:
-        return CertificateAuthority.objects.issuing()
-    except AuthorityMissing as error:
-        raise ListNotGenerated() from error
+    return authority.as_issuer.certificate.public_bytes(Encoding.PEM)
 
 
 def _parsed(serial: str) -> int:

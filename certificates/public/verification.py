@@ -1,18 +1,16 @@
 """Answers to anyone: how a certificate stands."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.conf import settings
 from django.db.models import Model
 
 from agents.models import Agent
 from certificates.errors import CertificateNotFound
 from certificates.models import Certificate, CertificateStatus, EndedHold, ValidityStatus
 from certificates.pki.serials import environment_of, format_serial, parse_serial
-from certificates.public import known_tenants
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.stores import sql
@@ -39,13 +37,11 @@ JOIN {Agent._meta.db_table} AS agent
     ON (agent.tenant_id, agent.id) = (certificate.tenant_id, certificate.agent_id)
 WHERE certificate.serial_number = ANY($1)
 """  # noqa: S608  (only names of columns and tables are put into the text)
-_OF_TENANTS = f"{_WITH_SERIALS}    AND certificate.tenant_id = ANY($2) AND agent.tenant_id = ANY($2)\n"
-_SERIAL = _OF_CERTIFICATE.index("serial_number")
 
 
 @dataclass(frozen=True)
 class PastValidity:
-    """What a certificate was worth at `time`; `revoked_since` if it was valid then and revoked later."""
+    """The validity of a certificate at `time`; `revoked_since` if it was valid then and revoked later."""
 
     time: datetime
     standing: ValidityStatus
@@ -73,51 +69,33 @@ def verify(*, serial: str, now: datetime) -> Verification:
         raise CertificateNotFound()
     environment = environment_of(number)
     with environments.use(environment):
-        rows = sql.asked(*first_query({number}, environment))
-        if rest := second_query({number}, rows, environment):
-            rows = sql.asked(*rest)
+        rows = sql.asked(*query_of([number]))
         found = verifications(rows, environment=environment, now=now).get(number)
         if found is None:
             raise CertificateNotFound()
         return found
 
 
-def first_query(serials: Collection[int], environment: Environment) -> Query:
-    """The statement that finds certificates by serial number; on Citus those of tenants that are known."""
-    wanted = sql.array(map(format_serial, serials))
-    tenants = known_tenants.named_by(serials, environment) if settings.DATABASE_CITUS else ()
-    return Query(_OF_TENANTS, [wanted, sql.array(tenants)]) if tenants else Query(_WITH_SERIALS, [wanted])
-
-
-def second_query(
-    serials: Collection[int], rows: Sequence[Sequence[Any]], environment: Environment
-) -> Query | None:
-    """The statement for what the first did not find; None where that had asked for all certificates."""
-    if not (settings.DATABASE_CITUS and known_tenants.named_by(serials, environment)):
-        return None
-    left = {*serials} - {int(row[_SERIAL], 16) for row in rows}
-    return Query(_WITH_SERIALS, [sql.array(map(format_serial, left))]) if left else None
+def query_of(serials: Iterable[int]) -> Query:
+    """The statement that finds certificates by serial number."""
+    return Query(_WITH_SERIALS, [sql.array(map(format_serial, serials))])
 
 
 def verifications(
     rows: Iterable[Sequence[Any]], *, environment: Environment, now: datetime
 ) -> dict[int, Verification]:
-    """Map each serial number to what its row of the queries tells."""
+    """Map each serial number to what its row of the query tells."""
     found: dict[int, Verification] = {}
     for values in rows:
         certificate = Certificate.from_db(environment.alias, _OF_CERTIFICATE, values)
         certificate.agent = Agent.from_db(environment.alias, _OF_AGENT, values[len(_OF_CERTIFICATE) :])
         status = certificate.status_at(now)
         found[int(certificate.serial_number, 16)] = Verification(certificate, status, environment)
-    if settings.DATABASE_CITUS:
-        known_tenants.learn(
-            ((serial, one.certificate.tenant_id) for serial, one in found.items()), environment
-        )
     return found
 
 
 def validity_at(certificate: Certificate, at: datetime) -> PastValidity:
-    """What the certificate was worth at a past time, holds of then included."""
+    """Return the certificate's validity at a past time, holds of then included."""
     standing = certificate.validity_at(at)
     if standing == ValidityStatus.VALID:
         held = EndedHold.objects.filter(certificate=certificate, held_at__lte=at, ended_at__gt=at)

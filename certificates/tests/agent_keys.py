@@ -16,10 +16,11 @@ from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id
-from compliance.keys import KeyRef, KeyStorage, backend_for
+from compliance.keys.base import KeyRef, KeyStorage
 from compliance.keys.pkcs11.backend import Pkcs11Backend
 from compliance.keys.pkcs11.objects import PRIVATE, SIGN_AND_VERIFY
 from compliance.keys.pkcs11.token import TokenSession
+from compliance.keys.registry import backend_for
 from compliance.keys.uri import Pkcs11Uri, build
 
 PAIRS: Final = 8

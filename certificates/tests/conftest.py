@@ -4,9 +4,9 @@ import pytest
 
 from certificates.models import CertificateAuthority
 from certificates.tests.factories import make_authorities
-from compliance.tenancy.models import Tenant
-from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
+from tenancy.models import Tenant
+from tenancy.tests.factories import make_key, make_tenant
 
 
 @pytest.fixture

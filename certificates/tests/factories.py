@@ -14,8 +14,8 @@ from django.db import connections
 
 from agents.models import Agent
 from agents.tests.factories import ACTOR, make_agent
-from certificates import services
-from certificates.issuing import key_pool
+from certificates import authorities, services
+from certificates.issuing import issuance, key_pool
 from certificates.models import (
     AuthorityRole,
     Certificate,
@@ -31,8 +31,8 @@ from certificates.tests.agent_keys import make_agent_key
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from compliance.keys import KeyRef, KeyStorage
-from compliance.tenancy.models import Tenant
+from compliance.keys.base import KeyRef, KeyStorage
+from tenancy.models import Tenant
 
 _CHAIN: Final[tuple[Any, ...]] = (CertificateAuthority, OcspResponder, RevocationList, RevocationListPart)
 _chains: Final[dict[Environment, list[tuple[Any, list[Any]]]]] = {}
@@ -49,7 +49,7 @@ def make_authorities() -> CertificateAuthority:
             model.objects.bulk_create(rows)
         if _has_chain():
             return CertificateAuthority.objects.issuing()
-    issuing = services.bootstrap(now=now())
+    issuing = authorities.bootstrap(now=now())
     if environment not in _chains:
         _chains[environment] = [(model, list(model.objects.all())) for model in _CHAIN]
     return issuing
@@ -60,11 +60,11 @@ def make_certificate(agent: Agent, *, at: datetime | None = None) -> Certificate
     if not _has_chain():
         make_authorities()
     _stock_pool()
-    return services.issue(tenant_id=agent.tenant_id, agent_id=agent.id, actor=ACTOR, now=at or now())
+    return issuance.issue(tenant_id=agent.tenant_id, agent_id=agent.id, actor=ACTOR, now=at or now())
 
 
 def _has_chain() -> bool:
-    """Whether the issuing CA is there, and no wrapping key is needed; to ask `services.bootstrap` is slow."""
+    """Whether the issuing CA is there, and no wrapping key is needed: `bootstrap()` is slow to ask."""
     is_wrapped = key_pool.storage() is KeyStorage.WRAPPED
     return not is_wrapped and CertificateAuthority.objects.filter(role=AuthorityRole.ISSUING).exists()
 
@@ -116,7 +116,12 @@ def suspend_agent(agent: Agent, *, at: datetime | None = None) -> Agent:
 
 def reinstate_agent(agent: Agent, *, at: datetime | None = None) -> Agent:
     return services.reinstate_agent(
-        tenant_id=agent.tenant_id, agent_id=agent.id, reason="cause fixed", actor=ACTOR, now=at or now()
+        may_undo_stop=True,
+        tenant_id=agent.tenant_id,
+        agent_id=agent.id,
+        reason="cause fixed",
+        actor=ACTOR,
+        now=at or now(),
     )
 
 

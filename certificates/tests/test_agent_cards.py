@@ -21,8 +21,10 @@ from agents import services as agents
 from agents.models import Agent
 from agents.tests.factories import make_agent, make_retired_agent
 from certificates import services
-from certificates.cards import published as cards
+from certificates.issuing import issuance
 from certificates.models import Certificate, SignedCard
+from certificates.public import agent_cards as cards
+from certificates.public import messages
 from certificates.public.messages import sign_octets
 from certificates.tests.factories import (
     CARD,
@@ -38,10 +40,10 @@ from certificates.tests.factories import (
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from compliance.tenancy.models import Tenant
-from compliance.tenancy.tests.factories import ACTOR, make_key
 from compliance.tests.client import ApiClient
 from compliance.tests.threads import THREADS, at_once
+from tenancy.models import Tenant
+from tenancy.tests.factories import ACTOR, make_key
 
 RICH = {
     **CARD,
@@ -166,7 +168,7 @@ def test_message_signature_over_a_card_is_no_card(api: ApiClient, tenant: Tenant
     del content["signatures"]
     certificate = Certificate.objects.get(agent=agent)
 
-    signed = services.sign_message(certificate=certificate, payload=content, as_jws=True)
+    signed = messages.sign_message(certificate=certificate, payload=content, as_jws=True)
 
     assert signed.jws is not None
     protected, _, signature = signed.jws.split(".")
@@ -175,15 +177,6 @@ def test_message_signature_over_a_card_is_no_card(api: ApiClient, tenant: Tenant
         proof = {"protected": protected, "signature": forged}
         with pytest.raises(InvalidSignaturesError):
             check_with_sdk(api, agent, {**content, "signatures": [proof]})
-
-
-def test_agent_publishes_only_what_it_is_told_to(api: ApiClient, tenant: Tenant) -> None:
-    agent = make_certified_agent(tenant, metadata={"permitted_actions": ["read"]})
-
-    assert (get(api, agent).status_code, get(api, agent).json()) == (
-        404,
-        {"error": "The agent publishes no card"},
-    )
 
 
 def test_card_is_published_and_withdrawn_by_patch(api: ApiClient, client: ApiClient, tenant: Tenant) -> None:
@@ -280,15 +273,6 @@ def signatures(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return made
 
 
-def test_card_is_signed_once(api: ApiClient, tenant: Tenant, signatures: list[str]) -> None:
-    agent = make_carded_agent(tenant)
-
-    first, *others = [shown(api, agent) for _ in range(5)]
-
-    assert others == [first] * 4
-    assert len(signatures) == 1
-
-
 @pytest.mark.usefixtures("committed")
 def test_card_asked_for_at_once_is_signed_once(api: ApiClient, tenant: Tenant, signatures: list[str]) -> None:
     agent = make_carded_agent(tenant)
@@ -322,7 +306,7 @@ def test_card_is_signed_anew_after_renewal(api: ApiClient, tenant: Tenant, signa
     before = shown(api, agent)
     make_certificate(make_agent(tenant))  # leaves a key in the pool
 
-    new = services.renew(tenant_id=tenant.id, certificate_id=old.id, actor=ACTOR, now=now())
+    new = issuance.renew(tenant_id=tenant.id, certificate_id=old.id, actor=ACTOR, now=now())
     after = shown(api, agent)
 
     assert signatures == [old.serial_number, new.serial_number]

@@ -1,5 +1,6 @@
 """`/v1/certificates`: read, list, revoke, renew; and the retirement of agents."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -16,11 +17,11 @@ from certificates.tests.factories import (
     make_overdue_certificate,
     make_revoked_certificate,
 )
-from compliance.api.rest.permissions import Scope
+from compliance.api.gate import Scope
 from compliance.core.clock import now
-from compliance.tenancy.models import Tenant
-from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
+from tenancy.models import Tenant
+from tenancy.tests.factories import make_key, make_tenant, make_test_key
 
 ABSENT = "01890000-0000-7000-8000-000000000000"
 
@@ -160,16 +161,23 @@ def test_renewal_issues_a_successor_and_supersedes(client: ApiClient, tenant: Te
     assert AuditEntry.objects.about(data["id"]).get().event_type == "certificate.renewed"
 
 
-def test_agent_is_renewed_by_its_own_path(client: ApiClient, tenant: Tenant) -> None:
-    agent = make_agent(tenant)
-    old = make_certificate(agent)
+def test_agent_is_renewed_once_a_minute(client: ApiClient, tenant: Tenant) -> None:
+    agent, other = make_agent(tenant), make_agent(tenant)
+    for one in (agent, other):
+        make_certificate(one)
+    path = f"/v1/agents/{agent.id}/renew"
 
-    answer = client.post(f"/v1/agents/{agent.id}/renew")
+    first, again = client.post(path), client.post(path)
+    certificate = client.post(f"/v1/certificates/{first.json()['data']['id']}/renew")
 
-    assert answer.status_code == 201
-    assert answer.json()["data"]["serial_number"] != old.serial_number
-    old.refresh_from_db()
-    assert (old.status, old.revocation_reason) == ("revoked", "superseded")
+    assert first.status_code == 201
+    for refused in (again, certificate):
+        assert (refused.status_code, set(refused.json())) == (429, {"error"})
+        assert 58 <= int(refused["Retry-After"]) <= 60
+        assert (refused["X-RateLimit-Limit"], refused["X-RateLimit-Remaining"]) == ("1", "0")
+    assert client.post(f"/v1/agents/{other.id}/renew").status_code == 201
+    Certificate.objects.filter(agent=agent, status="revoked").update(revoked_at=now() - timedelta(seconds=61))
+    assert client.post(path).status_code == 201
 
 
 def test_agent_without_an_active_certificate_can_not_be_renewed(client: ApiClient, tenant: Tenant) -> None:
@@ -192,13 +200,6 @@ def test_ended_certificates_can_not_be_renewed(client: ApiClient, tenant: Tenant
     assert client.post(f"/v1/certificates/{overdue.id}/renew").status_code == 422
 
 
-def test_certificate_of_a_suspended_agent_can_not_be_renewed(client: ApiClient, tenant: Tenant) -> None:
-    certificate = make_certificate(make_agent(tenant))
-    client.post(f"/v1/agents/{certificate.agent_id}/suspend", {"reason": "review"})
-
-    assert client.post(f"/v1/certificates/{certificate.id}/renew").status_code == 422
-
-
 def test_retirement_revokes_and_is_final(client: ApiClient, tenant: Tenant) -> None:
     certificate = make_certificate(make_agent(tenant))
 
@@ -217,12 +218,3 @@ def test_uncertified_agent_can_be_retired(client: ApiClient, tenant: Tenant) -> 
     assert client.post(f"/v1/agents/{agent.id}/retire", {"reason": "x"}).status_code == 200
     assert client.post(f"/v1/agents/{agent.id}/retire", {}).status_code == 400
     assert client.post(f"/v1/agents/{ABSENT}/retire", {"reason": "x"}).status_code == 404
-
-
-def test_latest_certificate_of_an_agent_is_found(tenant: Tenant) -> None:
-    agent = make_certified_agent(tenant)
-
-    latest = Certificate.objects.latest_of(agent)
-
-    assert latest is not None
-    assert latest in Certificate.objects.active(now())

@@ -6,30 +6,30 @@ from typing import Any
 
 import pytest
 from cryptography import x509
+from django.conf import settings as configured
 from pytest_django.fixtures import Settings
 
 from agents.models import Agent, AgentStatus
 from agents.tests.factories import make_agent, make_retired_agent, make_suspended_agent
 from auditlog.models import AuditEntry
-from certificates.authorities import profile
 from certificates.issuing import key_pool
 from certificates.models import Certificate, CertificateAuthority, Issuance, PooledKey, RevocationList
 from certificates.pki.serials import environment_of, parse_serial
-from certificates.pki.x509 import read_claims
+from certificates.pki.x509 import CertificateProfile, read_claims
 from certificates.tests import outside
 from certificates.tests.factories import (
     make_authorities,
     make_certificate,
     make_overdue_certificate,
 )
-from compliance.api.rest.permissions import Scope
+from compliance.api.gate import Scope
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from compliance.keys import backend_for
-from compliance.tenancy.models import Tenant
-from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
+from compliance.keys.registry import backend_for
 from compliance.tests.client import ApiClient
+from tenancy.models import Tenant
+from tenancy.tests.factories import make_key, make_tenant, make_test_key
 from webhooks.models import Message
 
 pytestmark = pytest.mark.usefixtures("authority")
@@ -66,7 +66,7 @@ def test_certificate_says_what_the_answer_says(client: ApiClient, tenant: Tenant
     data = certify(client, agent).json()["data"]
 
     certificate = x509.load_pem_x509_certificate(data["certificate_pem"].encode())
-    claims = read_claims(certificate, profile())
+    claims = read_claims(certificate, CertificateProfile(configured.OID_ARC))
     assert f"{certificate.serial_number:x}" == data["serial_number"]
     assert claims.operator == "Example Trading GmbH"
     assert (claims.model, claims.model_version, claims.model_hash) == ("gpt-5", "2.1", "sha256:ab")
@@ -181,14 +181,35 @@ def test_drained_pool_generates_on_the_spot(client: ApiClient, tenant: Tenant) -
     assert certify(client, make_agent(tenant)).status_code == 201
 
 
-def test_key_of_the_pool_is_taken_once(client: ApiClient, tenant: Tenant) -> None:
-    key = key_pool.generate(now=now())
-    key_pool.put_back(key=key, now=now())
+def test_tenant_that_takes_many_keys_leaves_others_half_of_the_pool(
+    api: ApiClient, client: ApiClient, tenant: Tenant, settings: Settings
+) -> None:
+    settings.KEY_POOL_SIZE = 6
+    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "pool_keys": 2}
+    key_pool.fill(now=now())
+    for _ in range(5):
+        assert certify(client, make_agent(tenant)).status_code == 201
+    left, other = PooledKey.objects.count(), make_tenant("Other")
 
-    data = certify(client, make_agent(tenant)).json()["data"]
+    answer = certify(api.as_key(make_key(other)), make_agent(other))
 
-    assert data["kms_key_arn"] == key.uri
-    assert not PooledKey.objects.filter(key_uri=key.uri).exists()
+    assert answer.status_code == 201
+    assert (left, PooledKey.objects.count()) == (3, 2)
+
+
+def test_tenant_has_its_share_of_keys_made_at_once(
+    api: ApiClient, client: ApiClient, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_pool, "WAIT_SECONDS", 0.0)
+    PooledKey.objects.all().delete()
+    agent, other = make_agent(tenant), make_tenant("Other")
+    with key_pool.GENERATING.take(tenant.id):
+        refused = certify(client, agent)
+        served = certify(api.as_key(make_key(other)), make_agent(other))
+
+    assert (refused.status_code, refused["Retry-After"]) == (429, "1")
+    assert served.status_code == 201
+    assert certify(client, agent).status_code == 201
 
 
 def test_high_risk_agent_gets_a_shorter_certificate(client: ApiClient, tenant: Tenant) -> None:

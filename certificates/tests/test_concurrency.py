@@ -1,19 +1,20 @@
 """What must hold when several do the same at once: one certificate, rising list numbers, no lost key."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 import pytest
+from pytest_django.fixtures import Settings
 
 from agents.errors import AgentAlreadySuspended, AgentNotSuspended
 from agents.models import Agent, AgentStatus
 from agents.tests.factories import make_agent
-from certificates import services
+from certificates import authorities, services
 from certificates.errors import AlreadyCertified, AlreadyRevoked, ListBeingMade
-from certificates.issuing import key_pool
+from certificates.issuing import issuance, key_pool
 from certificates.lists import list_audit
 from certificates.lists.publication import lists_are_due, publish
 from certificates.models import (
@@ -28,9 +29,9 @@ from certificates.models import (
 from certificates.tests.factories import make_authorities, make_certificate, make_intent
 from compliance.core import environments
 from compliance.core.clock import now
-from compliance.tenancy.tests.factories import ACTOR, make_tenant
 from compliance.tests.threads import THREADS, all_at_once, at_once, in_thread, somebody_waits_for_a_lock
 from compliance.tests.waiting import eventually
+from tenancy.tests.factories import ACTOR, make_tenant
 
 pytestmark = pytest.mark.usefixtures("committed")
 
@@ -43,7 +44,7 @@ def agent() -> Agent:
 
 def test_agent_gets_one_certificate(agent: Agent) -> None:
     outcomes = at_once(
-        lambda: services.issue(tenant_id=agent.tenant_id, agent_id=agent.id, actor=ACTOR, now=now())
+        lambda: issuance.issue(tenant_id=agent.tenant_id, agent_id=agent.id, actor=ACTOR, now=now())
     )
 
     assert Counter(map(type, outcomes)) == {Certificate: 1, AlreadyCertified: THREADS - 1}
@@ -74,16 +75,16 @@ def suspend(agent: Agent) -> Any:
 
 def reinstate(agent: Agent) -> Any:
     return services.reinstate_agent(
-        tenant_id=agent.tenant_id, agent_id=agent.id, reason="x", actor=ACTOR, now=now()
+        tenant_id=agent.tenant_id, agent_id=agent.id, may_undo_stop=True, reason="x", actor=ACTOR, now=now()
     )
 
 
 def certify(agent: Agent) -> Any:
-    return services.issue(tenant_id=agent.tenant_id, agent_id=agent.id, actor=ACTOR, now=now())
+    return issuance.issue(tenant_id=agent.tenant_id, agent_id=agent.id, actor=ACTOR, now=now())
 
 
 def renew(agent: Agent) -> Any:
-    return services.renew_of_agent(tenant_id=agent.tenant_id, agent_id=agent.id, actor=ACTOR, now=now())
+    return issuance.renew_of_agent(tenant_id=agent.tenant_id, agent_id=agent.id, actor=ACTOR, now=now())
 
 
 def revoke(agent: Agent) -> Any:
@@ -216,7 +217,7 @@ def test_storm_of_requests_ends_in_one_list(agent: Agent) -> None:
 
 
 def test_chain_is_made_once(agent: Agent) -> None:
-    outcomes = at_once(lambda: services.bootstrap(now=now()).id)
+    outcomes = at_once(lambda: authorities.bootstrap(now=now()).id)
 
     assert len(set(outcomes)) == 1
 
@@ -229,3 +230,28 @@ def test_pooled_key_is_given_to_one_taker(agent: Agent) -> None:
 
     assert len(set(taken)) == THREADS
     assert not PooledKey.objects.filter(key_uri__in=taken).exists()
+
+
+@pytest.fixture
+def four_waiting(committed: None, agent: Agent) -> Iterator[None]:
+    """Rows of keys that no token has: nobody else may get one."""
+    PooledKey.objects.all().delete()
+    for number in range(4):
+        PooledKey.objects.create(key_uri=f"pkcs11:object=waiting-{number}", spki=b"", created_at=now())
+    yield
+    PooledKey.objects.all().delete()
+
+
+@pytest.mark.usefixtures("four_waiting")
+def test_others_half_of_the_pool_is_kept_from_those_who_take_at_once(
+    agent: Agent, settings: Settings
+) -> None:
+    settings.KEY_POOL_SIZE = 4
+    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "pool_keys": 1}
+    assert key_pool.take_for(make_intent(agent))
+
+    with environments.atomic(), ThreadPoolExecutor(1) as pool:
+        assert key_pool.take_for(make_intent(agent))
+        assert pool.submit(in_thread, lambda: key_pool.take_for(make_intent(agent))).result() is None
+
+    assert PooledKey.objects.count() == 2

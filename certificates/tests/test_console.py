@@ -17,10 +17,10 @@ from certificates.tests.factories import (
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from compliance.tenancy import services as tenancy
-from compliance.tenancy.models import Role, Tenant
-from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.console import actor_id_of, address_in, console_of, make_member, make_operator
+from tenancy import services as tenancy
+from tenancy.models import Role, Tenant
+from tenancy.tests.factories import make_tenant
 
 BOTH = pytest.mark.parametrize("environment", list(Environment))
 

@@ -10,10 +10,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from django.db import IntegrityError
 
 from agents.tests.factories import make_agent
-from auditlog.models import AuditEntry
-from certificates import services
-from certificates.lists.list_storage import KEPT_BODIES
-from certificates.lists.publication import publish
+from certificates.lists.publication import KEPT_BODIES, publish
 from certificates.models import Certificate, CertificateAuthority, RevocationList
 from certificates.pki.serials import format_serial, new_serial
 from certificates.tests import outside
@@ -22,9 +19,9 @@ from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id
-from compliance.tenancy.models import Tenant
-from compliance.tenancy.tests.factories import ACTOR
 from compliance.tests.client import ApiClient
+from tenancy.models import Tenant
+from tenancy.tests.factories import ACTOR
 
 DER = "application/pkix-crl"
 
@@ -106,16 +103,6 @@ def test_list_is_renewed_at_half_its_life(authority: CertificateAuthority) -> No
     assert renewed.next_update > first.next_update
 
 
-def test_sweep_publishes_what_was_not_asked_for(tenant: Tenant, authority: CertificateAuthority) -> None:
-    certificate = make_revoked_certificate(tenant)
-
-    count = services.publish_due(actor=ACTOR, now=now())
-
-    certificate.refresh_from_db()
-    assert count == 1
-    assert certificate.first_crl_number == RevocationList.objects.latest_of(authority).number
-
-
 def test_expired_certificate_stays_one_period_then_leaves(tenant: Tenant) -> None:
     certificate = make_revoked_certificate(tenant)
     number = int(certificate.serial_number, 16)
@@ -151,15 +138,6 @@ def test_rows_go_with_their_lists_end(authority: CertificateAuthority) -> None:
     assert not RevocationList.objects.filter(authority=authority, scope="delta").exists()
 
 
-def test_publication_is_audited_for_operators(authority: CertificateAuthority) -> None:
-    publish(authority_id=authority.id, actor=ACTOR, now=now(), force=True)
-
-    entry = AuditEntry.objects.about(authority.id).of_type("crl.published").first()
-
-    assert entry is not None
-    assert entry.tenant_id.int == 0
-
-
 def test_before_the_first_list_it_is_503(api: ApiClient, authority: CertificateAuthority) -> None:
     RevocationList.objects.filter(authority=authority).delete()
 
@@ -191,20 +169,6 @@ def test_unchanged_list_is_304(api: ApiClient, tenant: Tenant, authority: Certif
     assert first["Vary"] == "Accept"
     assert "max-age" in first["Cache-Control"]
     assert by_tag.content == b""
-
-
-def test_head_has_the_headers_and_no_body(api: ApiClient, authority: CertificateAuthority) -> None:
-    answer = api.head("/v1/crl")
-
-    assert (answer.status_code, answer.content) == (200, b"")
-    assert answer["Content-Type"] == DER
-
-
-def test_list_is_served_without_signing(api: ApiClient, authority: CertificateAuthority) -> None:
-    first, second = api.get("/v1/crl"), api.get("/v1/crl")
-
-    assert first.content == second.content
-    assert RevocationList.objects.filter(authority=authority, scope="full").count() == 1
 
 
 def test_environments_have_their_own_lists(
@@ -281,14 +245,6 @@ def test_unknown_ca_is_404(api: ApiClient, authority: CertificateAuthority, kind
     for serial in ("nonsense", format_serial(new_serial(Environment.TEST))):
         answer = api.get(f"/v1/{kind}/{serial}")
         assert (answer.status_code, answer.json()) == (404, {"error": "Certificate authority not found"})
-
-
-def test_bootstrap_is_repeatable(authority: CertificateAuthority) -> None:
-    again = services.bootstrap(now=now())
-
-    assert again.id == authority.id
-    assert CertificateAuthority.objects.count() == 2
-    assert RevocationList.objects.filter(scope="full").count() == 2
 
 
 def test_only_one_ca_of_a_role_is_in_service(authority: CertificateAuthority) -> None:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,12 @@ from cryptography import x509
 from django.conf import settings
 from django.db import connection
 
-from certificates.models import RevocationList
+from certificates.models import Certificate, RevocationList
 from certificates.tests.factories import make_revoked_certificate
+from compliance.core.clock import now
 from compliance.stores import sql
-from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.owner import execute_as_owner
+from tenancy.tests.factories import make_tenant
 
 MANY = 200_000
 MAX_MEGABYTES = 150
@@ -34,9 +36,20 @@ WHERE serial_number = %s
 """
 
 
+@pytest.fixture
+def many_forgotten(committed: None) -> Iterator[None]:
+    """Later drills publish lists of this CA some hundred times."""
+    yield
+    execute_as_owner("DELETE FROM certificates_certificate WHERE revocation_reason = 'drill'")
+
+
 @pytest.mark.drill
-def test_very_many_entries(committed: None) -> None:
+@pytest.mark.usefixtures("many_forgotten")
+def test_very_many_entries() -> None:
     certificate = make_revoked_certificate(make_tenant())
+    # Its CA also lists what other drills revoked and committed.
+    revoked = Certificate.objects.filter(authority=certificate.authority, status="revoked")
+    listed = MANY + revoked.filter(expires_at__gt=now()).count()
     sql.execute("SET statement_timeout = 0")
     sql.execute(_MAKE, [settings.CRL_SHARDS, MANY, certificate.serial_number])
     execute_as_owner("VACUUM ANALYZE certificates_certificate")
@@ -52,6 +65,6 @@ def test_very_many_entries(committed: None) -> None:
     sys.stderr.write(f"\n{MANY} entries: {seconds:.2f} s, {megabytes:.0f} MB peak\n")
 
     published = RevocationList.objects.latest_of(certificate.authority)
-    assert published.entry_count == MANY + 1
-    assert len(x509.load_der_x509_crl(published.der)) == MANY + 1
+    assert published.entry_count == listed
+    assert len(x509.load_der_x509_crl(published.der)) == listed
     assert megabytes <= MAX_MEGABYTES

@@ -13,8 +13,10 @@ from cryptography import x509
 from agents.models import Agent
 from agents.tests.factories import make_agent, make_retired_agent
 from certificates import services
+from certificates.issuing import issuance
 from certificates.models import Certificate
-from certificates.public.did_history import history_of
+from certificates.public import messages
+from certificates.public.did_views import history_of
 from certificates.tests.factories import (
     make_certificate,
     make_certified_agent,
@@ -26,9 +28,8 @@ from certificates.tests.factories import (
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from compliance.tenancy.tests.factories import ACTOR, make_tenant
-from compliance.tests.citus import scope_of_worlds
 from compliance.tests.client import ApiClient
+from tenancy.tests.factories import ACTOR, make_tenant
 
 UNKNOWN = "did:service:live:01890000-0000-7000-8000-000000000000"
 
@@ -55,7 +56,7 @@ def test_certified_agents_document_carries_its_key_and_chain(api: ApiClient) -> 
 def test_key_of_the_document_verifies_the_agents_signature(api: ApiClient) -> None:
     agent = make_certified_agent(make_tenant())
     certificate = Certificate.objects.get(agent=agent)
-    signed = services.sign_message(certificate=certificate, payload={"a": 1})
+    signed = messages.sign_message(certificate=certificate, payload={"a": 1})
 
     jwk = api.get(f"/1.0/identifiers/{agent.did}").json()["didDocument"]["verificationMethod"][0][
         "publicKeyJwk"
@@ -64,23 +65,6 @@ def test_key_of_the_document_verifies_the_agents_signature(api: ApiClient) -> No
     key = algorithm.from_jwk(jwk)
 
     assert algorithm.verify(b'{"a":1}', key, base64.b64decode(signed.signature))
-
-
-def test_agent_without_certificate_has_no_key(api: ApiClient) -> None:
-    agent = make_agent(make_tenant())
-
-    document = api.get(f"/1.0/identifiers/{agent.did}").json()["didDocument"]
-
-    assert "verificationMethod" not in document
-
-
-def test_document_alone_is_given_to_who_accepts_it(api: ApiClient) -> None:
-    agent = make_agent(make_tenant())
-
-    answer = api.get(f"/1.0/identifiers/{agent.did}", Accept="application/did+ld+json")
-
-    assert answer["Content-Type"] == "application/did+ld+json"
-    assert answer.json()["id"] == agent.did
 
 
 def test_sandbox_agents_are_resolved_in_the_sandbox(api: ApiClient) -> None:
@@ -136,7 +120,7 @@ def key_in(answer: Any) -> str | None:
     return str(methods[0]["id"]).rpartition("#")[2] if methods else None
 
 
-@pytest.fixture(scope=scope_of_worlds)
+@pytest.fixture(scope="module")
 def storied(world_transaction: None) -> tuple[Agent, list[str]]:
     """An agent certified at 1 h, held from 2 h to 3 h, renewed at 4 h, revoked at 5 h; both serials."""
     agent = make_agent(make_tenant())
@@ -145,7 +129,7 @@ def storied(world_transaction: None) -> tuple[Agent, list[str]]:
     suspend_agent(agent, at=hours(2))
     reinstate_agent(agent, at=hours(3))
     make_certificate(make_agent(agent.tenant))  # stocks the pool and counts for nothing here
-    second = services.renew(tenant_id=agent.tenant_id, certificate_id=first.id, actor=ACTOR, now=hours(4))
+    second = issuance.renew(tenant_id=agent.tenant_id, certificate_id=first.id, actor=ACTOR, now=hours(4))
     services.revoke(
         tenant_id=agent.tenant_id, certificate_id=second.id, reason="x", actor=ACTOR, now=hours(5)
     )
@@ -195,22 +179,48 @@ def test_versions_name_their_times_and_the_next(api: ApiClient, storied: tuple[A
     assert "nextUpdate" not in at(api, agent, hours(6)).json()["didDocumentMetadata"]
 
 
-def test_every_version_resolves_by_the_time_that_it_states(
-    api: ApiClient, storied: tuple[Agent, list[str]]
+@pytest.mark.parametrize("hour", range(6))
+def test_every_version_resolves_by_its_number_and_the_time_that_it_states(
+    api: ApiClient, storied: tuple[Agent, list[str]], hour: int
 ) -> None:
     """The rows have fractions of a second, and DID metadata has none."""
     agent, _ = storied
-    found = [at(api, agent, hours(hour)).json() for hour in (0, 1, 2, 3, 4, 5)]
+    found = at(api, agent, hours(hour)).json()
+    stated = found["didDocumentMetadata"]
 
-    again = [at(api, agent, one["didDocumentMetadata"]["versionTime"]).json() for one in found]
+    assert at(api, agent, stated["versionTime"]).json() == found
+    assert api.get(f"/1.0/identifiers/{agent.did}?versionId={stated['versionId']}").json() == found
+    if "nextVersionId" not in stated:
+        assert api.get(f"/1.0/identifiers/{agent.did}").json() == found
 
-    assert again == found
+
+@pytest.mark.parametrize(
+    ("query", "status", "code"),
+    [
+        ("versionId=0", 404, "notFound"),
+        ("versionId=7", 404, "notFound"),
+        ("versionId=abc", 400, "invalidOptions"),
+        ("versionId=", 400, "invalidOptions"),
+        ("versionId=\u0661", 400, "invalidOptions"),
+        ("versionId=1&versionTime=2026-03-01T12:00:00Z", 400, "invalidOptions"),
+    ],
+)
+def test_version_that_is_not_there_is_refused(
+    api: ApiClient, storied: tuple[Agent, list[str]], query: str, status: int, code: str
+) -> None:
+    answer = api.get(f"/1.0/identifiers/{storied[0].did}?{query}")
+
+    assert answer.status_code == status
+    assert answer.json()["didResolutionMetadata"] == {"error": code}
 
 
-def test_resolving_now_is_the_last_version(api: ApiClient, storied: tuple[Agent, list[str]]) -> None:
-    agent, _ = storied
+def test_result_has_the_media_type_of_results_where_asked(api: ApiClient) -> None:
+    agent = make_agent(make_tenant())
 
-    assert api.get(f"/1.0/identifiers/{agent.did}").json() == at(api, agent, hours(6)).json()
+    answer = api.get(f"/1.0/identifiers/{agent.did}", Accept="application/did-resolution, */*;q=0.1")
+
+    assert answer["Content-Type"] == "application/did-resolution"
+    assert json.loads(answer.content) == api.get(f"/1.0/identifiers/{agent.did}").json()
 
 
 def test_expiry_is_a_version(api: ApiClient) -> None:

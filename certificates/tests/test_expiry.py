@@ -7,7 +7,7 @@ from auditlog.models import AuditEntry
 from certificates import services
 from certificates.tests.factories import make_certificate, make_overdue_certificate
 from compliance.core.clock import now
-from compliance.tenancy.models import Tenant
+from tenancy.models import Tenant
 
 
 def test_overdue_certificate_expires_once(tenant: Tenant) -> None:

@@ -2,16 +2,13 @@
 
 import random
 from datetime import timedelta
-from importlib import import_module
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from asn1crypto import crl as asn1
 from cryptography import x509
-from django.apps import apps
 from django.conf import settings
-from django.db import IntegrityError, connections
+from django.db import IntegrityError
 
 from agents.models import Agent, AgentStatus
 from agents.tests.factories import make_agent
@@ -19,13 +16,13 @@ from auditlog.models import AuditEntry
 from certificates import services
 from certificates.lists import list_audit
 from certificates.lists.crl import DELTA, CrlWindow, ListScope
-from certificates.lists.list_storage import read_entries
-from certificates.lists.publication import publish
+from certificates.lists.publication import publish, read_entries
 from certificates.models import Certificate, CertificateAuthority, EndedHold, RevocationList
 from certificates.pki.der import SEQUENCE, tlv
 from certificates.tests.factories import (
     make_authorities,
     make_certificate,
+    make_certified_agent,
     make_held_certificate,
     make_past_end,
     reinstate_agent,
@@ -35,9 +32,9 @@ from certificates.tests.factories import (
 from certificates.tests.test_crl_api import read
 from compliance.core import environments
 from compliance.core.clock import now
-from compliance.tenancy.models import Tenant
-from compliance.tenancy.tests.factories import ACTOR
 from compliance.tests.client import ApiClient
+from tenancy.models import Tenant
+from tenancy.tests.factories import ACTOR, make_key
 from webhooks.models import Message
 from webhooks.tests.factories import make_webhook
 
@@ -324,18 +321,23 @@ def test_clock_of_another_process_may_be_ahead(tenant: Tenant) -> None:
     assert certificate.ended_holds.get().ended_at == certificate.revoked_at
 
 
-def test_migration_puts_certificates_of_suspended_agents_on_hold(tenant: Tenant) -> None:
-    suspended, reinstated, untouched = [make_certificate(make_agent(tenant)) for _ in range(3)]
-    since = now() - timedelta(days=1)
-    Agent.objects.filter(id=suspended.agent_id).update(status="suspended", status_changed_at=since)
-    Agent.objects.filter(id=reinstated.agent_id).update(status="pending")
+@pytest.mark.parametrize(
+    ("scopes", "stopped", "status"),
+    [
+        (["agents:write"], False, 200),
+        (["agents:write"], True, 403),
+        (["agents:reinstate"], True, 403),
+        (["agents:write", "agents:reinstate"], True, 200),
+    ],
+)
+def test_stop_by_the_service_is_undone_with_a_scope_of_its_own(
+    api: ApiClient, tenant: Tenant, scopes: list[str], stopped: bool, status: int
+) -> None:
+    agent = make_certified_agent(tenant)
+    suspend_agent(agent)
+    Agent.objects.filter(id=agent.id).update(stopped_by_strikes=3 if stopped else None)
 
-    migration = import_module("certificates.migrations.0008_suspended_agents_on_hold")
-    migration.put_on_hold(apps, SimpleNamespace(connection=connections["default"]))
+    answer = api.as_key(make_key(tenant, scopes)).post(f"/v1/agents/{agent.id}/reinstate", {"reason": "x"})
 
-    held = fresh(suspended)
-    assert (held.status, held.revoked_at, held.is_on_hold(now())) == ("revoked", since, True)
-    states = [(row.status, row.agent.status) for row in (fresh(reinstated), fresh(untouched))]
-    assert states == [("active", "active")] * 2
-    publish_now(held.authority)
-    assert findings(held.authority) == []
+    assert answer.status_code == status
+    assert Agent.objects.get(id=agent.id).status == ("active" if status == 200 else "suspended")

@@ -9,8 +9,8 @@ from certificates.tests.factories import (
 )
 from certificates.tests.test_holds import publish_now
 from certificates.tests.test_ocsp import issuer_of, leaf_of
-from compliance.tenancy.models import Tenant
 from compliance.tests.client import ApiClient
+from tenancy.models import Tenant
 
 
 def test_openssl_follows_a_hold_and_its_release(api: ApiClient, tenant: Tenant, tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from django.db import IntegrityError
 from pytest_django.fixtures import Settings
 
 from agents.tests.factories import make_agent
-from certificates import services
-from certificates.lists import list_audit
+from certificates import authorities
+from certificates.lists import list_audit, publication
 from certificates.lists.publication import LEASE, claim, publish, publish_claimed
 from certificates.models import Certificate, CertificateAuthority, RevocationList, RevocationListPart
 from certificates.tests import outside
@@ -23,10 +23,10 @@ from certificates.tests.test_crl_api import read
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.identifiers import new_id
-from compliance.keys import KeyNotFound
-from compliance.tenancy.models import Tenant
-from compliance.tenancy.tests.factories import ACTOR
+from compliance.keys.base import KeyNotFound
 from compliance.tests.client import ApiClient
+from tenancy.models import Tenant
+from tenancy.tests.factories import ACTOR
 
 
 def publish_now(authority: CertificateAuthority, **options: Any) -> RevocationList | None:
@@ -139,7 +139,7 @@ def test_lists_of_a_ca_without_shards_name_their_address(
     api: ApiClient, tenant: Tenant, settings: Settings
 ) -> None:
     settings.CRL_SHARDS = 0
-    services.bootstrap(now=now())
+    authorities.bootstrap(now=now())
     certificate = make_revoked_certificate(tenant)
 
     publish_now(certificate.authority)
@@ -205,7 +205,7 @@ def test_database_refuses_numbers_that_do_not_rise(authority: CertificateAuthori
 def test_audit_finds_nothing_in_what_is_published(tenant: Tenant) -> None:
     for reason in ("keyCompromise", "superseded", "whatever"):
         make_revoked_certificate(tenant, reason=reason)
-    services.publish_due(actor=ACTOR, now=now())
+    publication.publish_due(actor=ACTOR, now=now())
 
     assert [row["findings"] for row in run("crl_check")] == [[], []]
 
@@ -266,5 +266,7 @@ def test_lists_are_shown_by_scope(authority: CertificateAuthority) -> None:
     shown = run("crl_show")
     only = run("crl_show", "--scope", "shard-3")
 
-    assert len(shown) == 2 + authority.crl_shards
+    shards = [f"shard-{number}" for number in range(authority.crl_shards)]
+    assert len(shown) == 2 + len(shards)
+    assert [item["scope"] for item in shown if item["scope"] not in {"full", "delta"}] == shards
     assert [(item["scope"], item["number"], item["entries"]) for item in only] == [("shard-3", 1, 0)]

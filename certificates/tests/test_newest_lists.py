@@ -43,4 +43,3 @@ def test_each_ca_has_its_newest_full_list() -> None:
 
     assert {one: newest.number for one, newest in found.items()} == {first.pk: 10, second.pk: 3}
     assert beside.pk not in found
-    assert set(RevocationList.objects.newest_of_each([none], "delta")) == {none.pk}

@@ -14,9 +14,9 @@ from django.core.management import call_command
 from agents.models import Agent
 from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
-from certificates import services
-from certificates.lists.kept_lists import ListGap, gap, parse_list, recognized
+from certificates.lists import publication, resuming
 from certificates.lists.list_audit import findings
+from certificates.lists.resuming import ListGap, gap, parse_list, recognized
 from certificates.models import Certificate, CertificateAuthority, RevocationList
 from certificates.tests.factories import (
     lost,
@@ -31,14 +31,14 @@ from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.errors import Invalid
-from compliance.tenancy.models import Tenant
-from compliance.tenancy.tests.factories import ACTOR
+from tenancy.models import Tenant
+from tenancy.tests.factories import ACTOR
 
 
 def published() -> bytes:
     """Publish a list of the issuing CA, and return it as a client gets it."""
     authority = CertificateAuthority.objects.issuing()
-    found = services.publish(authority_id=authority.id, actor=ACTOR, now=now(), force=True)
+    found = publication.publish(authority_id=authority.id, actor=ACTOR, now=now(), force=True)
     assert found is not None
     return found.der
 
@@ -68,7 +68,7 @@ def test_next_number_exceeds_all_that_can_have_been_published() -> None:
     with lost():
         numbers = [number_of(published()) for _ in range(3)]
 
-    services.resume_lists(kept=[], actor=ACTOR, now=now())
+    resuming.resume(kept=[], actor=ACTOR, now=now())
 
     newest = RevocationList.objects.latest_of(authority)
     assert newest.number > max(numbers) + 3_600 * 100
@@ -82,7 +82,7 @@ def test_next_number_exceeds_that_of_a_kept_list() -> None:
         der = published()
     kept = gap_of(der).kept
 
-    resumed = {each.authority.id: each for each in services.resume_lists(kept=[kept], actor=ACTOR, now=now())}
+    resumed = {each.authority.id: each for each in resuming.resume(kept=[kept], actor=ACTOR, now=now())}
 
     assert resumed[authority.id].number == 10**12 + 2
     assert resumed[authority.id].last_known == authority.crl_number
@@ -92,7 +92,7 @@ def test_lists_from_before_are_no_base_of_a_delta() -> None:
     authority = make_authorities()
     published()
 
-    services.resume_lists(kept=[], actor=ACTOR, now=now())
+    resuming.resume(kept=[], actor=ACTOR, now=now())
 
     (first,) = RevocationList.objects.filter(authority=authority, scope="full")
     assert not RevocationList.objects.filter(authority=authority, scope="delta").exists()
@@ -103,7 +103,7 @@ def test_lists_from_before_are_no_base_of_a_delta() -> None:
 def test_resuming_is_audited() -> None:
     authority = make_authorities()
 
-    services.resume_lists(kept=[], actor=ACTOR, now=now())
+    resuming.resume(kept=[], actor=ACTOR, now=now())
 
     entry = AuditEntry.objects.about(authority.id).of_type("crl.resumed").get()
     assert entry.metadata is not None
@@ -118,7 +118,7 @@ def test_lost_revocation_is_found_and_made_again_with_its_date(tenant: Tenant) -
     assert revoked_at is not None
 
     found = gap_of(der)
-    services.resume_lists(kept=[found.kept], actor=ACTOR, now=now())
+    resuming.resume(kept=[found.kept], actor=ACTOR, now=now())
 
     assert (found.ahead, [each.id for each in found.lost]) == (1, [certificate.id])
     row = Certificate.objects.get(id=certificate.id)
@@ -135,7 +135,7 @@ def test_lost_hold_suspends_the_agent_again(tenant: Tenant) -> None:
         suspend_agent(certificate.agent)
         der = published()
 
-    services.resume_lists(kept=[gap_of(der).kept], actor=ACTOR, now=now())
+    resuming.resume(kept=[gap_of(der).kept], actor=ACTOR, now=now())
 
     assert Certificate.objects.get(id=certificate.id).is_on_hold(now())
     assert Agent.objects.get(id=certificate.agent_id).status == "suspended"
@@ -160,7 +160,7 @@ def test_hold_that_became_a_revocation_is_lost(tenant: Tenant) -> None:
         revoke_certificate(certificate)
         der = published()
 
-    services.resume_lists(kept=[gap_of(der).kept], actor=ACTOR, now=now())
+    resuming.resume(kept=[gap_of(der).kept], actor=ACTOR, now=now())
 
     assert Certificate.objects.get(id=certificate.id).revocation_code == "keyCompromise"
 

@@ -6,24 +6,27 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 from cryptography.x509.oid import AuthorityInformationAccessOID
+from django.conf import settings
 
 from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
-from certificates import authorities, services
+from certificates import authorities
 from certificates.errors import RootTooShort, RotatedRecently
+from certificates.lists import publication
 from certificates.models import AuthorityState, Certificate, CertificateAuthority, RevocationList
-from certificates.pki.lint import MAX_LIFETIME
+from certificates.pki import MAX_LIFETIME
+from certificates.pki.names import certificate_base_url
 from certificates.querysets import LISTS_AFTER_RETIREMENT
 from certificates.tests import outside
 from certificates.tests.factories import make_authorities, make_certificate
 from certificates.tests.test_commands import run
 from certificates.tests.test_tasks import lose_key
 from compliance.core.clock import now
-from compliance.keys import KeyNotFound
-from compliance.tenancy.models import Tenant
-from compliance.tenancy.tests.factories import ACTOR
+from compliance.keys.base import KeyNotFound
 from compliance.tests.client import ApiClient
 from compliance.tests.threads import at_once
+from tenancy.models import Tenant
+from tenancy.tests.factories import ACTOR
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +35,7 @@ def quick_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def rotate(**options: bool) -> authorities.Rotation:
-    return services.rotate(actor=ACTOR, now=now(), force=True, **options)
+    return authorities.rotate(actor=ACTOR, now=now(), force=True, **options)
 
 
 def loaded(authority: CertificateAuthority) -> x509.Certificate:
@@ -56,7 +59,7 @@ def test_new_ca_issues_and_the_old_one_still_revokes(
     rotation = rotate()
     new = make_certificate(make_agent(tenant))
     client.post(f"/v1/certificates/{old.id}/revoke", {"reason": "keyCompromise"})
-    services.publish_due(actor=ACTOR, now=now())
+    publication.publish_due(actor=ACTOR, now=now())
 
     assert (old.authority_id, new.authority_id) == (rotation.predecessor.id, rotation.successor.id)
     leaf_of(new).verify_directly_issued_by(loaded(rotation.successor))
@@ -103,8 +106,8 @@ def test_every_address_in_every_certificate_resolves_to_der(api: ApiClient, tena
 
 
 def fetch(api: ApiClient, url: str, content_type: str) -> bytes:
-    assert url.startswith(authorities.base_url())
-    answer = api.get(url.removeprefix(authorities.base_url()), Accept="*/*")
+    assert url.startswith(certificate_base_url(settings.BASE_URL))
+    answer = api.get(url.removeprefix(certificate_base_url(settings.BASE_URL)), Accept="*/*")
     assert (answer.status_code, answer["Content-Type"]) == (200, content_type)
     content: bytes = answer.content
     return content
@@ -205,7 +208,7 @@ def test_one_of_several_rotations_at_once_takes_place(committed: None) -> None:
     CertificateAuthority.objects.update(created_at=now() - timedelta(days=2))
     before = CertificateAuthority.objects.count()
 
-    outcomes = at_once(lambda: services.rotate(actor=ACTOR, now=now()))
+    outcomes = at_once(lambda: authorities.rotate(actor=ACTOR, now=now()))
 
     assert sorted(type(outcome) is RotatedRecently for outcome in outcomes) == [False, True, True, True]
     assert CertificateAuthority.objects.count() == before + 1

@@ -9,7 +9,7 @@ from agents.tests.factories import make_agent
 from certificates.issuing.issuance import certified_agent
 from certificates.models import Certificate, certified_actions
 from certificates.tests.factories import make_certificate, make_expired_certificate, make_revoked_certificate
-from compliance.tenancy.models import Tenant
+from tenancy.models import Tenant
 
 CHANGES: dict[str, Any] = {
     "name": "new",

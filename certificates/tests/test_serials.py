@@ -2,7 +2,7 @@
 
 import pytest
 
-from certificates.pki.serials import bucket_in, environment_of, format_serial, new_serial, parse_serial
+from certificates.pki.serials import environment_of, format_serial, new_serial, parse_serial
 from compliance.core.environments import Environment
 
 SERIAL = 0x4FEDCBA9876543210FEDCBA9876543210FEDCBA9
@@ -25,18 +25,6 @@ def test_random_bits_are_all_used() -> None:
         union |= new_serial(Environment.LIVE)
 
     assert union == (1 << 158) | ((1 << 157) - 1)
-
-
-@pytest.mark.parametrize("bucket", [0, 1, 0xABC, 0xFFF])
-def test_serial_names_its_bucket_and_keeps_145_random_bits(bucket: int) -> None:
-    serials = [new_serial(Environment.TEST, bucket=bucket) for _ in range(200)]
-
-    union, common = 0, (1 << 160) - 1
-    for serial in serials:
-        union, common = union | serial, common & serial
-    assert {bucket_in(serial) for serial in serials} == {bucket}
-    assert {environment_of(serial) for serial in serials} == {Environment.TEST}
-    assert union ^ common == (1 << 145) - 1
 
 
 @pytest.mark.parametrize(

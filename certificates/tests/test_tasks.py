@@ -7,15 +7,17 @@ from pytest_django.fixtures import Settings
 
 from agents.models import Agent
 from agents.tests.factories import make_agent
-from certificates import services, tasks
+from certificates import tasks
 from certificates.issuing import key_pool
+from certificates.lists import publication
 from certificates.models import CertificateAuthority, PooledKey, RevocationList
 from certificates.tests.factories import make_intent, make_overdue_certificate, make_revoked_certificate
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.tasks import ENVIRONMENT_HEADER
-from compliance.keys import backend_for, reset
-from compliance.tenancy.models import Tenant
+from compliance.keys.registry import backend_for, reset
+from compliance.stores import redis
+from tenancy.models import Tenant
 
 
 @pytest.fixture
@@ -61,7 +63,7 @@ def test_list_waits_for_a_lost_key(tenant: Tenant) -> None:
     run(tasks.publish_due_crls)
 
     assert RevocationList.objects.latest_of(certificate.authority).number == 1
-    assert services.lists_are_due(authority_id=certificate.authority_id, now=now())
+    assert publication.lists_are_due(authority_id=certificate.authority_id, now=now())
 
 
 def test_expiry_runs_by_the_clock(tenant: Tenant) -> None:
@@ -81,21 +83,17 @@ def test_pool_is_filled(settings: Settings) -> None:
     assert PooledKey.objects.count() == 1
 
 
-def test_pool_of_an_environment_has_its_own_size(settings: Settings) -> None:
-    settings.KEY_POOL_SIZE = 5
-    settings.KEY_POOL_SIZES = {"live": 1}
+def test_pool_is_filled_without_redis(redis_is_down: None, settings: Settings) -> None:
+    settings.KEY_POOL_SIZE = 1
 
-    run(tasks.fill_key_pool)
-
-    assert PooledKey.objects.count() == 1
+    assert key_pool.refill(now=now()) == 1
 
 
 def test_one_worker_fills_at_a_time(settings: Settings) -> None:
     settings.KEY_POOL_SIZE = 1
 
-    with key_pool._filling() as is_alone:
+    with redis.client().lock(redis.key("key-pool", "filling"), timeout=60):
         run(tasks.fill_key_pool)
-        assert is_alone
         assert not PooledKey.objects.exists()
     run(tasks.fill_key_pool)
 
@@ -132,23 +130,6 @@ def test_taking_a_key_rings_below_half_of_the_pool(
 
     # Two are left, one, none; and none to take.
     assert rung == [0, 1, 1, 1]
-
-
-def test_filling_gives_way_to_who_takes_keys_while_enough_are_left(settings: Settings, agent: Agent) -> None:
-    settings.KEY_POOL_SIZE = 4
-    stock(3)
-
-    made = key_pool.fill(now=now(), gives_way=True, tell=lambda made: take_one(agent))
-
-    assert (made, PooledKey.objects.count()) == (1, 3)
-
-
-def test_filling_goes_on_while_few_are_left(settings: Settings, agent: Agent) -> None:
-    settings.KEY_POOL_SIZE = 2
-
-    made = key_pool.fill(now=now(), gives_way=True, tell=lambda made: take_one(agent) if made == 1 else None)
-
-    assert (made, PooledKey.objects.count()) == (3, 2)
 
 
 @pytest.mark.parametrize("task", ALL, ids=lambda task: task.name)

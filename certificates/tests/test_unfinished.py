@@ -6,16 +6,15 @@ import pytest
 
 from agents.models import Agent
 from agents.tests.factories import make_agent
-from certificates import services
-from certificates.issuing import key_pool
+from certificates.issuing import issuance, key_pool
 from certificates.issuing.unfinished import settle
 from certificates.models import Issuance, PooledKey
 from certificates.pki.serials import format_serial, new_serial
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from compliance.keys import backend_for
-from compliance.tenancy.models import Tenant
-from compliance.tenancy.tests.factories import ACTOR
+from compliance.keys.registry import backend_for
+from tenancy.models import Tenant
+from tenancy.tests.factories import ACTOR
 
 LONG_AGO = timedelta(minutes=11)
 
@@ -53,7 +52,7 @@ def test_returned_key_certifies(agent: Agent) -> None:
     intent = make_unfinished(agent)
     settle(now=now())
 
-    certificate = services.issue(tenant_id=agent.tenant_id, agent_id=agent.id, actor=ACTOR, now=now())
+    certificate = issuance.issue(tenant_id=agent.tenant_id, agent_id=agent.id, actor=ACTOR, now=now())
 
     assert certificate.kms_key_arn == intent.key_uri
     assert certificate.serial_number != intent.serial_number
@@ -75,6 +74,6 @@ def test_intent_whose_key_is_gone_is_settled_too(agent: Agent) -> None:
 
 @pytest.mark.usefixtures("authority")
 def test_finished_issuances_are_left_alone(agent: Agent) -> None:
-    services.issue(tenant_id=agent.tenant_id, agent_id=agent.id, actor=ACTOR, now=now())
+    issuance.issue(tenant_id=agent.tenant_id, agent_id=agent.id, actor=ACTOR, now=now())
 
     assert settle(now=now() + timedelta(days=1)) == 0

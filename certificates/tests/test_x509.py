@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 from cryptography import x509
-from cryptography.x509.oid import ExtensionOID
 
-from certificates.lists.crl import CrlWindow, ListScope, build_crl, encode_entry
+from certificates.lists.crl import CrlWindow, ListScope, build_crl
+from certificates.pki.reasons import encode_entry
 from certificates.pki.x509 import Validity, read_claims, sign
 from certificates.tests import outside
 from certificates.tests.software_ca import (
     NOW,
     PROFILE,
-    SoftwareCa,
     make_ca,
     make_certified,
     make_expectation,
@@ -69,27 +68,11 @@ def test_pkilint_finds_nothing_in_agents_certificates(fields: dict[str, Any]) ->
     assert outside.pkilint_certificate(make_leaf(**fields)) == []
 
 
-@pytest.mark.parametrize("which", ["root", "issuer"])
-def test_pkilint_finds_nothing_in_ca_certificates(which: str) -> None:
-    ca: SoftwareCa = make_ca()
-
-    assert outside.pkilint_certificate(getattr(ca, which).certificate) == []
-
-
 @pytest.mark.parametrize("fields", ODD_FIELDS)
 def test_openssl_accepts_the_chain(tmp_path: Path, fields: dict[str, Any]) -> None:
     paths = write_chain(tmp_path, make_leaf(**fields), revoked=[])
 
     assert verify_with_openssl(paths, outside.openssl).strip().endswith("OK")
-
-
-def test_openssl_refuses_a_revoked_certificate(tmp_path: Path) -> None:
-    leaf = make_leaf()
-    revoked = [encode_entry(leaf.serial_number, NOW, x509.ReasonFlags.key_compromise)]
-
-    refusal = verify_with_openssl(write_chain(tmp_path, leaf, revoked=revoked), outside.openssl_refusal)
-
-    assert "certificate revoked" in refusal
 
 
 def test_java_accepts_the_chain_and_refuses_it_revoked(tmp_path: Path) -> None:
@@ -123,12 +106,6 @@ def test_validity_lies_within_the_issuers() -> None:
 
     assert Validity.lasting(timedelta(days=365), now=NOW, within=issuers) == issuers
     assert Validity.lasting(timedelta(days=1), now=NOW, within=issuers).not_after < issuers.not_after
-
-
-def test_agents_certificate_is_not_critical_where_it_is_our_own() -> None:
-    critical = {extension.oid for extension in make_leaf().extensions if extension.critical}
-
-    assert critical == {ExtensionOID.BASIC_CONSTRAINTS, ExtensionOID.KEY_USAGE}
 
 
 def test_root_certifies_cas_and_issuing_certifies_agents_only() -> None:

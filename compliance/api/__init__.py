@@ -1,1 +1,1 @@
-"""What every endpoint shares: parsing, the envelope, errors, limits, pages, idempotency, the schema."""
+"""The base of every endpoint: parsing, the envelope, errors, limits, pages, idempotency, the schema."""

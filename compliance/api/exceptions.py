@@ -2,16 +2,17 @@
 
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from django.conf import settings
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from redis.exceptions import RedisError
 from rest_framework import exceptions as drf
 from rest_framework.response import Response
 
-from compliance.core.errors import ServiceError
+from compliance.core.errors import Busy, ServiceError
 from compliance.stores import sql
 
 log = logging.getLogger(__name__)
@@ -20,7 +21,14 @@ DATABASE_DOWN = "The database is unavailable; retry with exponential backoff"
 BROKER_DOWN = "The cache is unavailable; retry with exponential backoff"
 RETRY_SECONDS = 1
 OAUTH: Final = "/oauth/"
+_OF_DJANGO: Final = (
+    (Http404, 404, "Not found"),
+    (PermissionDenied, 403, "Forbidden"),
+    (RequestDataTooBig, 413, "Request body is too large"),
+    (SuspiciousOperation, 400, "Bad request"),
+)
 _OAUTH_CODES: Final[Mapping[int, str]] = {
+    409: "temporarily_unavailable",
     429: "temporarily_unavailable",
     500: "server_error",
     503: "temporarily_unavailable",
@@ -44,54 +52,35 @@ def describe(detail: Any, field: str = "") -> str:
 
 def error_parts(error: BaseException) -> tuple[int, str, dict[str, str]] | None:
     """Status, message and headers for an error that has an answer; None for a defect (a 500)."""
+    soon = {"Retry-After": str(RETRY_SECONDS)}
     if isinstance(error, ServiceError):
-        return error.status, error.message, _service_headers(error)
+        if error.status == 401:
+            return 401, error.message, {"WWW-Authenticate": 'Bearer realm="api"', **error.headers}
+        own = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
+        return error.status, error.message, {**(soon if error.status == 503 else {}), **own, **error.headers}
     if isinstance(error, drf.ValidationError):
         return 400, describe(error.detail), {}
     if isinstance(error, drf.APIException):
-        return _framework_answer(error)
-    if isinstance(error, Http404):
-        return 404, "Not found", {}
-    if isinstance(error, PermissionDenied):
-        return 403, "Forbidden", {}
-    if isinstance(error, RequestDataTooBig):
-        return 413, "Request body is too large", {}
-    if isinstance(error, SuspiciousOperation):
-        return 400, "Bad request", {}
-    if isinstance(error, sql.outages()):
-        return 503, DATABASE_DOWN, {"Retry-After": str(RETRY_SECONDS)}
+        challenge = getattr(error, "auth_header", None)
+        headers = {"WWW-Authenticate": challenge} if challenge else {}
+        # In the words of the interface specification where it has some.
+        message = describe(error.detail)
+        if isinstance(error, drf.Throttled):
+            message = rate_limited(getattr(error, "wait", None))
+        elif isinstance(error, drf.UnsupportedMediaType):
+            message = "Content-Type must be application/json"
+        return error.status_code, message, {**headers, **getattr(error, "headers", {})}
+    if isinstance(error, sql.OUTAGES):
+        status, message = (409, Busy.message) if sql.is_of_lock(error) else (503, DATABASE_DOWN)
+        return status, message, soon
     if isinstance(error, RedisError):
-        return 503, BROKER_DOWN, {"Retry-After": str(RETRY_SECONDS)}
-    return None
+        return 503, BROKER_DOWN, soon
+    return next(((status, text, {}) for kind, status, text in _OF_DJANGO if isinstance(error, kind)), None)
 
 
 def rate_limited(seconds: int | None) -> str:
-    """What every 429 says."""
+    """Return the answer of every 429."""
     return f"Rate limit exceeded; retry in {seconds or RETRY_SECONDS} s"
-
-
-def _service_headers(error: ServiceError) -> dict[str, str]:
-    if error.status == 401:
-        return {"WWW-Authenticate": 'Bearer realm="api"', **error.headers}
-    retry = error.retry_after or (RETRY_SECONDS if error.status == 503 else None)
-    return {**({"Retry-After": str(retry)} if retry else {}), **error.headers}
-
-
-def _framework_answer(error: drf.APIException) -> tuple[int, str, dict[str, str]]:
-    headers: dict[str, str] = {}
-    if challenge := getattr(error, "auth_header", None):
-        headers["WWW-Authenticate"] = challenge
-    headers.update(getattr(error, "headers", {}))
-    return error.status_code, _framework_message(error), headers
-
-
-def _framework_message(error: drf.APIException) -> str:
-    """What the framework refuses, in the words of the interface specification where it has some."""
-    if isinstance(error, drf.Throttled):
-        return rate_limited(getattr(error, "wait", None))
-    if isinstance(error, drf.UnsupportedMediaType):
-        return "Content-Type must be application/json"
-    return describe(error.detail)
 
 
 def handle(error: Exception, context: dict[str, Any]) -> Response | None:
@@ -119,20 +108,39 @@ def error_response(
     return JsonResponse(error_body(request.path, status, message), status=status, headers=headers)
 
 
-def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    return error_response(request, 400, "Bad request")
+def _refusing(status: int, message: str) -> Callable[..., HttpResponse]:
+    def refuse(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+        return error_response(request, status, message)
+
+    return refuse
 
 
-def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    return error_response(request, 403, "Forbidden")
-
-
-def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    return error_response(request, 404, "Not found")
+bad_request = _refusing(400, "Bad request")
+forbidden = _refusing(403, "Forbidden")
+not_found = _refusing(404, "Not found")
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """What failed outside a view may still have an answer: a dead database under a middleware is a 503."""
+    """Answer a failure outside a view: a dead database under a middleware is a 503."""
     error = sys.exc_info()[1]
     found = error_parts(error) if error is not None else None
     return error_response(request, *(found or (500, "Internal server error", {})))
+
+
+class EnvelopeMiddleware:
+    """Turns an exception that has an answer into the error envelope; the rest is a logged 500."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        found, is_console = error_parts(error), request.path.startswith("/admin/")
+        if found is None:
+            if settings.DEBUG or is_console:
+                return None
+            log.error("unexpected error on %s", request.path, exc_info=error)
+            found = 500, "Internal server error", {}
+        return None if is_console and found[0] in (403, 404) else error_response(request, *found)

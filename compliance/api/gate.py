@@ -1,14 +1,16 @@
-"""What is asked of a request before its endpoint: host, HTTPS, key, scope, client address; over one type.
+"""The checks before every endpoint: host, HTTPS, key, scope, client address; over one type.
 
 The fast path calls all of these functions. REST framework's authentication, permissions and throttles call
 those for the key, the scope and the address; Django itself judges the host and HTTPS there.
 """
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from enum import StrEnum
 from functools import cache, lru_cache
 from io import BytesIO
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
+from uuid import UUID
 
 from django.conf import settings
 from django.core.handlers.wsgi import WSGIRequest
@@ -18,11 +20,61 @@ from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.security import SecurityMiddleware
 from rest_framework.request import Request
 
-from compliance.api.rest.requests import Credential
 from compliance.core.errors import Forbidden
 
 _JSON = "application/json"
 JSON_TYPES = frozenset({_JSON, f"{_JSON}; charset=utf-8", f"{_JSON};charset=utf-8"})  # known without parsing
+
+
+class Scope(StrEnum):
+    """The permissions a key can hold; the value is what people write."""
+
+    AGENTS_READ = "agents:read"
+    AGENTS_WRITE = "agents:write"
+    AGENTS_REINSTATE = "agents:reinstate"
+    AGENTS_ENFORCEMENT = "agents:enforcement"
+    CERTIFICATES_ISSUE = "certificates:issue"
+    CERTIFICATES_REVOKE = "certificates:revoke"
+    EVENTS_READ = "events:read"
+    EVENTS_WRITE = "events:write"
+    EVENTS_REVIEW = "events:review"
+    DELEGATIONS_ISSUE = "delegations:issue"
+    DELEGATIONS_READ = "delegations:read"
+    DELEGATIONS_REVOKE = "delegations:revoke"
+    TOKENS_INTROSPECT = "tokens:introspect"
+    ISSUERS_READ = "issuers:read"
+    ISSUERS_WRITE = "issuers:write"
+    MESSAGES_SIGN = "messages:sign"
+    WEBHOOKS_READ = "webhooks:read"
+    WEBHOOKS_WRITE = "webhooks:write"
+    SIGNALS_READ = "signals:read"
+    SIGNALS_WRITE = "signals:write"
+    AUDIT_READ = "audit:read"
+    REPORTS_READ = "reports:read"
+    REPORTS_WRITE = "reports:write"
+    INCIDENTS_READ = "incidents:read"
+    INCIDENTS_WRITE = "incidents:write"
+    GATEWAY_AUTHORIZE = "gateway:authorize"
+    GATEWAY_READ = "gateway:read"
+    GATEWAY_WRITE = "gateway:write"
+
+
+def scope_choices() -> list[tuple[str, str]]:
+    """Return every scope as a choice; as a function, so that a new scope needs no migration."""
+    return [(scope.value, scope.value) for scope in Scope]
+
+
+class Credential(Protocol):
+    """The API key behind a request, as views see it."""
+
+    @property
+    def id(self) -> UUID: ...
+
+    @property
+    def tenant_id(self) -> UUID: ...
+
+    @property
+    def scopes(self) -> Collection[str]: ...
 
 
 class GateRequest(NamedTuple):
@@ -39,19 +91,15 @@ class GateRequest(NamedTuple):
         return cls(peer, scheme, request.headers)  # Django's headers are found in any case
 
 
-def has_known_host(request: GateRequest) -> bool:
-    """Whether `ALLOWED_HOSTS` has the request's Host."""
-    return _is_allowed(request.headers.get("host", ""))
-
-
 @lru_cache(maxsize=64)
-def _is_allowed(host: str) -> bool:
+def is_known_host(host: str) -> bool:
+    """Return whether `ALLOWED_HOSTS` has the value of a Host header."""
     domain, _ = split_domain_port(host)
     return bool(domain) and validate_host(domain, settings.ALLOWED_HOSTS)
 
 
 def is_secure(request: GateRequest) -> bool:
-    """Whether the client came by HTTPS; a proxy's header counts as `SECURE_PROXY_SSL_HEADER` says."""
+    """Return whether the client came by HTTPS; a proxy's header counts as `SECURE_PROXY_SSL_HEADER` says."""
     trusted: tuple[str, str] | None = settings.SECURE_PROXY_SSL_HEADER
     if trusted is not None:
         sent = request.headers.get(trusted[0].removeprefix("HTTP_").replace("_", "-").lower())
@@ -76,13 +124,8 @@ def client_address(request: GateRequest) -> str:
     """The client's IP address; X-Forwarded-For counts only behind TRUSTED_PROXIES, from the right."""
     address = request.address or "unknown"
     hops = [hop.strip() for hop in request.headers.get("x-forwarded-for", "").split(",") if hop.strip()]
-    while hops and _is_trusted(address):
+    while hops and (proxy := _parsed(address)) and any(proxy in known for known in settings.TRUSTED_PROXIES):
         address = hops.pop()
-    return _normalised(address)
-
-
-@lru_cache(maxsize=4_096)
-def _normalised(address: str) -> str:
     parsed = _parsed(address)
     if isinstance(parsed, ipaddress.IPv6Address):
         # One subscriber commands a whole /64: count it as one client.
@@ -90,13 +133,13 @@ def _normalised(address: str) -> str:
     return str(parsed) if parsed else "unknown"
 
 
-def _is_trusted(address: str) -> bool:
-    parsed = _parsed(address)
-    return parsed is not None and any(parsed in network for network in settings.TRUSTED_PROXIES)
-
-
+@lru_cache(maxsize=4_096)
 def _parsed(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address, an IPv4-mapped one as IPv4; None for what is no address."""
+    """Parse an address without a proxy's port, an IPv4-mapped one as IPv4; None if invalid."""
+    if address.startswith("["):
+        address = address[1:].partition("]")[0]
+    elif address.count(":") == 1:
+        address = address.partition(":")[0]
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

@@ -16,16 +16,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from compliance.api.rest.views import PublicView
-from compliance.core import environments, patience
+from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.core.errors import ServiceError
-from compliance.keys import backend_for
+from compliance.keys.registry import backend_for
 from compliance.stores import redis
 
 OUTCOME_SECONDS = 0.5
 MEANWHILE_SECONDS = 2.0  # what takes longer to answer than this counts as unavailable
 
-Check = Callable[[], None]
+Check = Callable[[], object]
 """Raises an error if the dependency does not answer."""
 Outcome = dict[str, str]
 """By dependency: `ok` or `unavailable`."""
@@ -37,7 +37,8 @@ class Readiness:
     def __init__(self, checks: Mapping[str, Check]) -> None:
         self._checks = checks
         self._asking = Lock()
-        self._last: tuple[float, Outcome] | None = None  # when (`monotonic()`), what
+        self._last: Outcome | None = None
+        self._asked_at = 0.0  # `monotonic()`
 
     def outcome(self) -> Outcome:
         """The last one while it is fresh, else what is found now.
@@ -45,28 +46,28 @@ class Readiness:
         While another request asks, the last one serves for two seconds; then every dependency is
         `unavailable`, as nobody knows which of them hangs. Before the first, that request is waited for.
         """
-        if fresh := self._younger_than(OUTCOME_SECONDS):
-            return fresh
         # A dependency that hangs holds up one thread, not all that are asked meanwhile.
         if not self._asking.acquire(timeout=MEANWHILE_SECONDS if self._last is None else 0):
-            return self._younger_than(MEANWHILE_SECONDS) or dict.fromkeys(self._checks, "unavailable")
+            if self._last is None or monotonic() >= self._asked_at + MEANWHILE_SECONDS:
+                return dict.fromkeys(self._checks, "unavailable")
+            return self._last
         try:
-            return self._younger_than(OUTCOME_SECONDS) or self._ask()
+            if self._last is None or monotonic() >= self._asked_at + OUTCOME_SECONDS:
+                found = {}
+                for name, check in self._checks.items():
+                    try:
+                        check()
+                        found[name] = "ok"
+                    except (Error, RedisError, ServiceError):
+                        found[name] = "unavailable"
+                self._last, self._asked_at = found, monotonic()
+            return self._last
         finally:
             self._asking.release()
 
     def forget(self) -> None:
         """Ask at the next request."""
         self._last = None
-
-    def _younger_than(self, seconds: float) -> Outcome | None:
-        last = self._last
-        return last[1] if last is not None and monotonic() < last[0] + seconds else None
-
-    def _ask(self) -> Outcome:
-        outcome = {name: _outcome(check) for name, check in self._checks.items()}
-        self._last = monotonic(), outcome
-        return outcome
 
 
 class LiveView(PublicView):
@@ -88,34 +89,20 @@ class ReadyView(PublicView):
         return Response({"status": status, "checks": outcome}, status=200 if is_ready else 503)
 
 
-def _outcome(check: Check) -> str:
-    try:
-        check()
-    except (Error, RedisError, ServiceError):
-        return "unavailable"
-    return "ok"
-
-
-def _database(alias: str) -> None:
-    with patience.limited(MEANWHILE_SECONDS), connections[alias].cursor() as cursor:
+def _ask_database(environment: Environment) -> None:
+    with environments.limit_answers(MEANWHILE_SECONDS), connections[environment.alias].cursor() as cursor:
         cursor.execute("SELECT 1")
 
 
-def _redis() -> None:
-    redis.ping()
-
-
-def _hsm(environment: Environment) -> None:
+def _ask_hsm(environment: Environment) -> None:
     with environments.use(environment):
         backend_for(environment).check()
 
 
-def _checks() -> dict[str, Check]:
-    checks: dict[str, Check] = {"redis": _redis}
-    for environment in Environment:
-        checks[f"database_{environment.value}"] = partial(_database, environment.alias)
-        checks[f"hsm_{environment.value}"] = partial(_hsm, environment)
-    return dict(sorted(checks.items()))
-
-
-readiness = Readiness(_checks())
+readiness = Readiness(
+    {
+        **{f"database_{one.value}": partial(_ask_database, one) for one in Environment},
+        **{f"hsm_{one.value}": partial(_ask_hsm, one) for one in Environment},
+        "redis": lambda: redis.client().ping(),
+    }
+)

@@ -1,8 +1,9 @@
 """`Idempotency-Key` on POSTs that create: the same key gives the same answer for 24 hours.
 
 The key's row commits with what the request made, so a crash leaves both or neither; a second request
-with the same key waits for the first one's transaction and then repeats its answer. Only successes are
-kept: an error changed nothing and may be tried again. Each API key has `Idempotency-Key`s of its own: an
+with the same key waits for the first one's transaction, at most for the lock time-out (then 409), and then
+repeats its answer, or does the portions that are left. Only successes are kept: an error leaves the portions
+before it, and may be tried again. Each API key has `Idempotency-Key`s of its own: an
 answer may hold a secret that was shown to one key of the tenant and is not for the others. An action that is
 given `proven_key`, the key a DPoP proof showed, repeats its answer for that key alone.
 """
@@ -28,6 +29,9 @@ RETENTION = timedelta(hours=24)
 MAX_KEY_LENGTH = 255
 
 Action = Callable[..., Response]
+Portion = Callable[[list[Any]], Response | None]
+"""Does the next portion of a request's work, of which the list notes what is done, as JSON has it, and notes
+what it did. Returns the answer after the last portion."""
 
 
 def idempotent(action: Action) -> Action:
@@ -35,42 +39,52 @@ def idempotent(action: Action) -> Action:
 
     @wraps(action)
     def wrapper(view: Any, request: ApiRequest, *args: Any, **kwargs: Any) -> Response:
-        key = request.headers.get("Idempotency-Key")
-        if key is None:
-            return action(view, request, *args, **kwargs)
-        if not 1 <= len(key) <= MAX_KEY_LENGTH or not key.isascii() or not key.isprintable():
-            raise Invalid(f"Idempotency-Key must be 1 to {MAX_KEY_LENGTH} printable ASCII characters")
-        with environments.atomic():
-            return _once(key, view, request, action, args, kwargs)
+        proven_key = kwargs.get("proven_key")
+        return in_portions(request, lambda _: action(view, request, *args, **kwargs), proven_key=proven_key)
 
     return wrapper
 
 
-def _once(key: str, view: Any, request: ApiRequest, action: Action, args: Any, kwargs: Any) -> Response:
-    moment = now()
-    digest = _fingerprint(request, kwargs.get("proven_key"))
-    record, is_first = IdempotencyRecord.objects.claim(
+def in_portions(request: ApiRequest, portion: Portion, *, proven_key: str | None = None) -> Response:
+    """Do a request's work portion by portion, each of which commits; honour `Idempotency-Key`.
+
+    Each portion's notes commit with it, so that a repeated request, even one at the same time, goes on behind
+    the last portion.
+    """
+    key = request.headers.get("Idempotency-Key")
+    answer = None
+    if key is None:
+        notes: list[Any] = []
+        while answer is None:
+            answer = portion(notes)
+        return answer
+    if not (1 <= len(key) <= MAX_KEY_LENGTH and key.isascii() and key.isprintable()):
+        raise Invalid(f"Idempotency-Key must be 1 to {MAX_KEY_LENGTH} printable ASCII characters")
+    by = f"DPoP {proven_key}\n" if proven_key else ""
+    said = f"{request.method} {request.get_full_path()}\n{by}".encode() + dumps(request.data, sort_keys=True)
+    digest = hashlib.sha256(said).hexdigest()
+    while answer is None:
+        with environments.atomic():
+            answer = _next(key, digest, request, portion)
+    return answer
+
+
+def _next(key: str, digest: str, request: ApiRequest, portion: Portion) -> Response | None:
+    record = IdempotencyRecord.objects.claim(
         tenant_id=request.auth.tenant_id,
         api_key_id=request.auth.id,
         key=key,
         fingerprint=digest,
-        now=moment,
+        now=now(),
         retention=RETENTION,
     )
-    if not is_first:
-        if record.fingerprint != digest:
-            raise Conflict("Idempotency-Key was already used with a different request")
-        stored = json.loads(decrypt(bytes(record.body)))
+    if record.fingerprint != digest:
+        raise Conflict("Idempotency-Key was already used with a different request")
+    stored = json.loads(decrypt(bytes(record.body))) if record.body else []
+    if record.status is not None:
         return Response(stored, status=record.status, headers={"Idempotent-Replayed": "true"})
-    response = action(view, request, *args, **kwargs)
-    record.status = response.status_code
-    record.body = encrypt(dumps(response.data))
+    answer = portion(stored)
+    record.status = None if answer is None else answer.status_code
+    record.body = encrypt(dumps(stored if answer is None else answer.data))
     record.save(update_fields=["status", "body"])
-    return response
-
-
-def _fingerprint(request: ApiRequest, proven_key: str | None) -> str:
-    body = dumps(request.data, sort_keys=True)
-    what = f"{request.method} {request.get_full_path()}\n"
-    by = f"DPoP {proven_key}\n" if proven_key else ""
-    return hashlib.sha256(f"{what}{by}".encode() + body).hexdigest()
+    return answer

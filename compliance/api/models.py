@@ -24,26 +24,23 @@ class IdempotencyQuerySet(models.QuerySet[Any]):
         fingerprint: str,
         now: datetime,
         retention: timedelta,
-    ) -> tuple["IdempotencyRecord", bool]:
-        """The API key's record of `key`, and whether this transaction is its first.
-
-        Waits for a rival in flight.
-        """
+    ) -> "IdempotencyRecord":
+        """The API key's record of `key`, locked; waits for a rival in flight."""
         same = self.filter(tenant_id=tenant_id, api_key_id=api_key_id, key=key)
         same.expired(now, retention).delete()
         fresh = IdempotencyRecord(
             tenant_id=tenant_id, api_key_id=api_key_id, key=key, fingerprint=fingerprint, created_at=now
         )
         IdempotencyRecord.objects.bulk_create([fresh], ignore_conflicts=True)
-        record = same.get()
-        return record, record.pk == fresh.pk
+        found: IdempotencyRecord = same.select_for_update().get()
+        return found
 
 
 class IdempotencyRecord(models.Model):
-    """One answered request of an API key.
+    """One request of an API key; `status` is null until its last portion is done.
 
-    `body` is its answer, encrypted since it may hold a secret shown once. `api_key_id` is null in rows made
-    before it was kept; they answer nobody.
+    `body` is its answer, before that notes of what is done; encrypted since it may hold a secret shown once.
+    `api_key_id` is null in rows made before it was kept; they answer nobody.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

@@ -6,15 +6,16 @@ exactly as (timestamp, id) does, and a plain date-time means what it says: rows 
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
-from django.db.models import BooleanField, F, Func, Model, Q, QuerySet, TextField, Value
+from django.db.models import BooleanField, F, Func, Model, QuerySet, TextField, Value
 from django.db.models.functions import Cast, Length
+from rest_framework.response import Response
 
 from compliance.api.rest.parsers import check_value
 from compliance.core.errors import Invalid
@@ -57,18 +58,16 @@ class Cursor:
             moment = moment.astimezone(UTC) + timedelta(microseconds=int(fraction[:6].ljust(6, "0")))
         except (ValueError, OverflowError) as error:
             raise Invalid(f"{name} must be an ISO 8601 date-time") from error
-        return cls(moment, _tie_break(fraction[6:]))
+        digits = fraction[6:]
+        if not digits.strip("0"):
+            return cls(moment)
+        tie_break = min(int(digits[:_ID_DIGITS].ljust(_ID_DIGITS, "0")), 2**128 - 1)
+        return cls(moment, UUID(int=tie_break))
 
     def __str__(self) -> str:
         digits = f"{self.id.int:0{_ID_DIGITS}d}" if self.id else ""
         moment = self.at.astimezone(UTC).replace(tzinfo=None)
         return moment.isoformat(timespec="microseconds") + digits + "Z"
-
-
-def _tie_break(digits: str) -> UUID | None:
-    if not digits.strip("0"):
-        return None
-    return UUID(int=min(int(digits[:_ID_DIGITS].ljust(_ID_DIGITS, "0")), 2**128 - 1))
 
 
 @dataclass(frozen=True)
@@ -90,9 +89,14 @@ def keyset_page(
 
     Fewer where the JSON in their field `heavy` makes the page full before (`FULL_PAGE`), but one at least.
     """
-    if cursor is not None:
-        plain = Q(**{f"{field}__lt": cursor.at})
-        queryset = queryset.filter(plain if cursor.id is None else _before(field, cursor.at, cursor.id))
+    if cursor is not None and cursor.id is None:
+        queryset = queryset.filter(**{f"{field}__lt": cursor.at})
+    elif cursor is not None:
+        # One comparison of rows, which an index answers as one range.
+        row = Func(F(field), F("id"), function="ROW")
+        position = Func(Value(cursor.at), Value(cursor.id), function="ROW")
+        is_before = {"template": "%(expressions)s", "arg_joiner": " < ", "output_field": BooleanField()}
+        queryset = queryset.filter(Func(row, position, **is_before))
     queryset = queryset.order_by(f"-{field}", "-id")
     if heavy is not None:
         lengths = queryset.values_list(Length(Cast(heavy, TextField())), flat=True)[:limit]
@@ -103,13 +107,6 @@ def keyset_page(
         return Page(rows, None)
     last = rows[limit - 1]
     return Page(rows[:limit], str(Cursor(getattr(last, field), last.pk)))
-
-
-def _before(field: str, at: datetime, identifier: UUID) -> Func:
-    """(`field`, id) < (`at`, `identifier`) as one comparison of rows, which an index answers as one range."""
-    row = Func(F(field), F("id"), function="ROW")
-    position = Func(Value(at), Value(identifier), function="ROW")
-    return Func(row, position, template="%(expressions)s", arg_joiner=" < ", output_field=BooleanField())
 
 
 def read_cursor(params: Mapping[str, str]) -> Cursor | None:
@@ -129,9 +126,8 @@ def read_limit(params: Mapping[str, str], *, cap: bool = True) -> int:
     text = params.get("limit")
     if text is None:
         return DEFAULT_LIMIT
-    if not re.fullmatch(r"\d{1,9}", text, re.ASCII) or int(text) < 1:
-        raise Invalid(f"limit must be a whole number from 1 to {MAX_LIMIT}")
-    if int(text) > MAX_LIMIT and not cap:
+    is_number = re.fullmatch(r"\d{1,9}", text, re.ASCII) is not None and int(text) >= 1
+    if not is_number or (int(text) > MAX_LIMIT and not cap):
         raise Invalid(f"limit must be a whole number from 1 to {MAX_LIMIT}")
     return min(int(text), MAX_LIMIT)
 
@@ -174,3 +170,16 @@ def read_text(params: Mapping[str, str], name: str, *, max_length: int = 255) ->
         raise Invalid(f"{name} must be at most {max_length} characters")
     check_value(value)
     return value
+
+
+def ok(data: Any, *, status: int = 200) -> Response:
+    """200 (or `status`) with `{"data": data}`."""
+    return Response({"data": data}, status=status)
+
+
+def page(items: Collection[Any], *, next_cursor: str | None, has_next_page: bool | None = None) -> Response:
+    """200 with `{"data": [...], "next_cursor": …}`, and `has_next_page` where the endpoint tells it."""
+    body: dict[str, Any] = {"data": items}
+    if has_next_page is not None:
+        body["has_next_page"] = has_next_page
+    return Response({**body, "next_cursor": next_cursor})

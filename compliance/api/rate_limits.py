@@ -2,32 +2,45 @@
 
 A bucket is a log of how many requests were let through at which moment, newest first, and their total. No
 window of 60 seconds ever holds more than the limit, wherever it begins. Counting takes one round trip and
-amortised constant time: requests that are counted together are one entry.
+amortised constant time: requests that are counted together are one entry. What a tenant sends is counted in
+octets, over a day, whose log has one entry for each ten minutes.
 """
 
 import logging
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 from django.conf import settings
 from redis.exceptions import RedisError
 
+from compliance.api.gate import Credential
+from compliance.core.environments import Environment
 from compliance.stores import redis
 
 log = logging.getLogger(__name__)
 
-KEPT_NAMES = 10_000
+MOST_IN_MEMORY = 10_000
+OCTETS_OF_A_REQUEST: Final = 4 * 1024
+"""A larger request counts as several: one for each so many octets of its body that it begins."""
+OCTETS: Final = "octets"
+"""The bucket of what a tenant sends in a day to be stored."""
+COUNTED_BY_OCTETS: Final = frozenset({"key", "events"})
+"""The limits of requests whose bodies are stored."""
+_DAY_MS: Final = 24 * 3600 * 1000
+_DAYS_STEP_MS: Final = 600_000
 
 SCRIPT = redis.Script("""
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local limit, window, cost, more = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local step = tonumber(ARGV[5])
 local log, total = KEYS[1], KEYS[2]
 local used = tonumber(redis.call('GET', total) or 0)
 local function read(entry)
@@ -46,14 +59,20 @@ if not oldest then used = 0 end
 local taken = 0
 if used + cost <= limit then taken = math.min(cost + more, limit - used) end
 if taken > 0 then
-  redis.call('LPUSH', log, now .. ':' .. taken)
-  redis.call('PEXPIRE', log, window)
+  local moment, count = math.ceil(now / step) * step, taken
+  local newest = step > 1 and redis.call('LINDEX', log, 0)
+  if newest and read(newest) == moment then
+    local _, before = read(redis.call('LPOP', log))
+    count = count + before
+  end
+  redis.call('LPUSH', log, string.format('%.0f:%.0f', moment, count))
+  redis.call('PEXPIRE', log, window + step)
 end
-redis.call('SET', total, used + taken, 'PX', window)
+redis.call('SET', total, string.format('%.0f', used + taken), 'PX', window + step)
 local leaves = oldest and read(oldest) or now
 return {taken, limit - used - taken, leaves + window, now}
 """)
-"""Lets `cost` requests through or none, and after them up to `more` single ones."""
+"""Lets `cost` requests through or none, then up to `more` single ones. Entries are `step` ms apart."""
 
 
 class Caller(NamedTuple):
@@ -64,7 +83,7 @@ class Caller(NamedTuple):
 
 
 class RateLimit(msgspec.Struct, frozen=True):
-    """Where a caller stands against a limit; `reset_at` is a Unix time, `retry_after` seconds."""
+    """A caller's state against a limit; `reset_at` is a Unix time, `retry_after` seconds."""
 
     allowed: bool
     limit: int
@@ -79,47 +98,76 @@ class RateLimit(msgspec.Struct, frozen=True):
         return found if self.allowed else {**found, "Retry-After": str(self.retry_after)}
 
 
+def refusal(limit: int, retry_after: int, *, now: datetime) -> RateLimit:
+    """Refuse for want of one of `limit` places, of which one may be free in `retry_after` seconds."""
+    reset_at = math.ceil(now.timestamp()) + retry_after
+    return RateLimit(allowed=False, limit=limit, remaining=0, reset_at=reset_at, retry_after=retry_after)
+
+
 def hit(bucket: str, identity: str, *, cost: int = 1) -> RateLimit:
     """Count `cost` requests of `identity` against `bucket`, all or none."""
-    caller = Caller(bucket, identity)
-    call = _call(caller, cost, 0)
+    call = _call(Caller(bucket, identity), cost, 0)
     try:
         with redis.circuit.guarding():
             (answer,) = SCRIPT.run(call)
         count = _Count(*answer)
     except RedisError as error:
-        count = _counted_here(caller, cost, 0, error)
-    return _rate_limit(caller, count, cost)
+        log.debug("rate limits counted in memory: %s", type(error).__name__)
+        count = _memory.count(call)
+    return _rate_limit(bucket, count, cost)
 
 
 def hit_here(bucket: str, identity: str) -> RateLimit:
     """Count one request of `identity` in this process alone, without asking Redis."""
-    caller = Caller(bucket, identity)
-    return _rate_limit(caller, _counted_here(caller, 1, 0), 1)
+    return _rate_limit(bucket, _memory.count(_call(Caller(bucket, identity), 1, 0)), 1)
 
 
-async def hit_each(script: redis.AsyncScript, callers: Sequence[Caller]) -> list[RateLimit]:
-    """Count one request of each caller, as that many `hit()`s would, in one round trip.
+def sender_of(environment: Environment, key: Credential) -> Caller:
+    """The tenant whose octets a request with this key counts among."""
+    return Caller(OCTETS, f"{environment.value}:{key.tenant_id}")
 
-    `script` asks for `SCRIPT` from the event loop.
+
+def cost_of(octets: int, bucket: str) -> int:
+    """Return how many requests of the bucket a request with a body of so many octets counts as.
+
+    One that is larger than the limit is let through alone.
     """
-    wanted = Counter(callers)
+    limit: int = settings.RATE_LIMITS[bucket]
+    return min(max(1, -(-octets // OCTETS_OF_A_REQUEST)), limit)
+
+
+async def hit_each(client: redis.AsyncClient, asked: Sequence[tuple[Caller, int]]) -> list[RateLimit]:
+    """Count so many requests of each caller, as that many `hit()`s would, in one round trip.
+
+    A refused one may have counted in part.
+    """
+    wanted: Counter[Caller] = Counter()
+    for caller, cost in asked:
+        wanted[caller] += cost
+    calls = [_call(caller, 0, count) for caller, count in wanted.items()]
     try:
         with redis.circuit.guarding():
-            answers = await script.run(*(_call(caller, 0, count) for caller, count in wanted.items()))
-        counts = {caller: _Count(*answer) for caller, answer in zip(wanted, answers, strict=True)}
+            counts = [_Count(*answer) for answer in await client.run(SCRIPT, *calls)]
     except RedisError as error:
-        counts = {caller: _counted_here(caller, 0, count, error) for caller, count in wanted.items()}
-    return _one_each(callers, counts)
+        log.debug("rate limits counted in memory: %s", type(error).__name__)
+        counts = [_memory.count(call) for call in calls]
+    found, seen, results = dict(zip(wanted, counts, strict=True)), Counter[Caller](), []
+    for caller, cost in asked:
+        seen[caller] += cost
+        count = found[caller]
+        # A later request of the same caller finds less left; one for which nothing was left is refused.
+        left = count.remaining + max(count.taken - seen[caller], 0)
+        results.append(_rate_limit(caller.bucket, count._replace(remaining=left), seen[caller]))
+    return results
 
 
 def forget() -> None:
     """Count every caller anew, as far as this process remembers."""
-    _memory.clear()
+    _memory.buckets.clear()
 
 
 class _Count(NamedTuple):
-    """How many were let through, how many remain, when the oldest leaves the window, and the time."""
+    """Counts let through and remaining, the time the oldest leaves the window, and the present time."""
 
     taken: int
     remaining: int
@@ -127,92 +175,72 @@ class _Count(NamedTuple):
     now_ms: int
 
 
-def _one_each(callers: Sequence[Caller], counts: Mapping[Caller, _Count]) -> list[RateLimit]:
-    """One result for each request, in order; `counts` has the requests of one caller together."""
-    seen: Counter[Caller] = Counter()
-    results = []
-    for caller in callers:
-        seen[caller] += 1
-        count = counts[caller]
-        # A later request of the same caller finds less left; one for which nothing was left is refused.
-        left = count.remaining + max(count.taken - seen[caller], 0)
-        results.append(_rate_limit(caller, count._replace(remaining=left), seen[caller]))
-    return results
+class _ScriptCall(NamedTuple):
+    """A call of `SCRIPT`: the number of keys, the keys, and the arguments."""
+
+    keys: int
+    log: str
+    total: str
+    limit: int
+    window_ms: int
+    cost: int
+    more: int
+    step_ms: int
 
 
-def _rate_limit(caller: Caller, count: _Count, cost: int) -> RateLimit:
+def _call(caller: Caller, cost: int, more: int) -> _ScriptCall:
+    name = f"{settings.SERVICE_NAME}:limit:{caller.bucket}:{caller.identity}"
+    window_ms, step_ms = settings.RATE_LIMIT_WINDOW_SECONDS * 1000, 1
+    if caller.bucket == OCTETS:
+        window_ms, step_ms = _DAY_MS, _DAYS_STEP_MS
+    limit = settings.RATE_LIMITS[caller.bucket]
+    return _ScriptCall(2, f"{name}:log", f"{name}:total", limit, window_ms, cost, more, step_ms)
+
+
+def _rate_limit(bucket: str, count: _Count, cost: int) -> RateLimit:
     return RateLimit(
         allowed=count.taken >= cost,
-        limit=settings.RATE_LIMITS[caller.bucket],
+        limit=settings.RATE_LIMITS[bucket],
         remaining=count.remaining,
         reset_at=math.ceil(count.reset_ms / 1000),
         retry_after=max(1, math.ceil((count.reset_ms - count.now_ms) / 1000)),
     )
 
 
-@lru_cache(maxsize=KEPT_NAMES)
-def _name(caller: Caller) -> str:
-    # The braces keep both keys in one slot of a cluster
-    return f"{settings.SERVICE_NAME}:limit:{{{caller.bucket}:{caller.identity}}}"
-
-
-def _call(caller: Caller, cost: int, more: int) -> tuple[Any, ...]:
-    name, limit = _name(caller), settings.RATE_LIMITS[caller.bucket]
-    return 2, f"{name}:log", f"{name}:total", limit, settings.RATE_LIMIT_WINDOW_SECONDS * 1000, cost, more
-
-
-def _counted_here(caller: Caller, cost: int, more: int, error: RedisError | None = None) -> _Count:
-    if error is not None:
-        log.debug("rate limits counted in memory: %s", type(error).__name__)
-    limit, window_ms = settings.RATE_LIMITS[caller.bucket], settings.RATE_LIMIT_WINDOW_SECONDS * 1000
-    return _memory.count(_name(caller), limit, window_ms, cost, more)
-
-
+@dataclass
 class _MemoryLog:
-    """How many requests of one caller were let through at which moment (ms), oldest first."""
+    """Counts of one caller's requests let through, by moment (ms), oldest first, and their total."""
 
-    def __init__(self) -> None:
-        self._entries: deque[tuple[int, int]] = deque()
-        self.total = 0
-
-    def add(self, moment: int, count: int) -> None:
-        if count > 0:
-            self.total += count
-            self._entries.append((moment, count))
-
-    def leave_behind(self, moment: int) -> None:
-        while self._entries and self._entries[0][0] <= moment:
-            self.total -= self._entries.popleft()[1]
-
-    def oldest(self, default: int) -> int:
-        return self._entries[0][0] if self._entries else default
+    entries: deque[tuple[int, int]] = field(default_factory=deque)
+    total: int = 0
 
 
 class _MemoryWindow:
     """The same window for one process; keeps the service limited, if less strictly, without Redis."""
 
-    MAX_BUCKETS = 10_000
-
     def __init__(self) -> None:
         self._lock = Lock()
-        self._buckets: dict[str, _MemoryLog] = {}
+        self.buckets: dict[str, _MemoryLog] = {}
 
-    def clear(self) -> None:
-        with self._lock:
-            self._buckets.clear()
-
-    def count(self, name: str, limit: int, window_ms: int, cost: int, more: int) -> _Count:
+    def count(self, call: _ScriptCall) -> _Count:
         """As `SCRIPT`."""
         now_ms = time.time_ns() // 1_000_000
         with self._lock:
-            if len(self._buckets) > self.MAX_BUCKETS:
-                self._buckets.clear()
-            entries = self._buckets.setdefault(name, _MemoryLog())
-            entries.leave_behind(now_ms - window_ms)
-            room = limit - entries.total
-            taken = min(cost + more, room) if cost <= room else 0
-            entries.add(now_ms, taken)
-            return _Count(taken, room - taken, entries.oldest(now_ms) + window_ms, now_ms)
+            if len(self.buckets) > MOST_IN_MEMORY:
+                self.buckets.clear()
+            log = self.buckets.setdefault(call.log, _MemoryLog())
+            while log.entries and log.entries[0][0] <= now_ms - call.window_ms:
+                log.total -= log.entries.popleft()[1]
+            room = call.limit - log.total
+            taken = min(call.cost + call.more, room) if call.cost <= room else 0
+            if taken > 0:
+                log.total += taken
+                moment, before = -(-now_ms // call.step_ms) * call.step_ms, 0
+                if log.entries and log.entries[-1][0] == moment:
+                    before = log.entries.pop()[1]
+                log.entries.append((moment, before + taken))
+            oldest = log.entries[0][0] if log.entries else now_ms
+            return _Count(taken, room - taken, oldest + call.window_ms, now_ms)
 
 
 _memory = _MemoryWindow()

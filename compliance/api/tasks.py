@@ -1,4 +1,4 @@
-"""What the API does by the clock."""
+"""Periodic tasks of the API."""
 
 from typing import Any
 

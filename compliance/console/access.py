@@ -41,7 +41,7 @@ class ConsoleAccess:
     is_stranger: bool = False
 
     def may(self, allowed: Collection[ConsoleRole], tenant_id: UUID | None = None) -> bool:
-        """Whether the user holds one of the `allowed` roles in `tenant_id`, or in any tenant if None."""
+        """Tell whether the user holds one of the `allowed` roles in `tenant_id`, or in any tenant if None."""
         if self.is_operator:
             return ConsoleRole.OPERATOR in allowed
         held = self.roles.values() if tenant_id is None else filter(None, [self.roles.get(tenant_id)])
@@ -55,7 +55,7 @@ class ConsoleAccess:
 
     @property
     def shows_many_tenants(self) -> bool:
-        """Whether lists need a tenant column."""
+        """Return whether lists need a tenant column."""
         return self.is_operator or len(self.roles) > 1
 
 

@@ -6,7 +6,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest
@@ -66,17 +65,13 @@ def counterparts(request: HttpRequest) -> dict[Environment, str]:
 
     A row exists in one environment only: its page's counterpart is the list.
     """
+    match, page = request.resolver_match, "admin:index"
+    if match is not None and match.url_name and not match.kwargs:
+        page = match.view_name
+    elif match is not None and (of_row := getattr(match.func, "model_admin", None)):
+        page = f"admin:{of_row.opts.app_label}_{of_row.opts.model_name}_changelist"
     found = {}
     for environment in Environment:
         with within(environment):
-            found[environment] = reverse(_counterpart(request.resolver_match))
+            found[environment] = reverse(page)
     return found
-
-
-def _counterpart(match: ResolverMatch | None) -> str:
-    if match is None or not match.url_name:
-        return "admin:index"
-    if not match.kwargs:
-        return match.view_name
-    page: Any = getattr(match.func, "model_admin", None)
-    return f"admin:{page.opts.app_label}_{page.opts.model_name}_changelist" if page else "admin:index"

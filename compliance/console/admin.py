@@ -4,6 +4,7 @@ A row of another tenant does not exist here: not in lists, filters, searches, po
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,28 +15,46 @@ from django.contrib import messages
 from django.contrib.admin.options import IncorrectLookupParameters, ShowFacets
 from django.contrib.admin.sites import AdminSite
 from django.contrib.admin.utils import quote, unquote
-from django.core.exceptions import PermissionDenied
+from django.contrib.admin.views.main import ERROR_FLAG
+from django.contrib.admin.widgets import AutocompleteSelect
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import DataError
 from django.db.models import Model, Q, QuerySet
 from django.db.models.constants import LOOKUP_SEP
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+from django.utils.text import capfirst
 from unfold.enums import ActionVariant
 
 from compliance.console.access import EVERYONE, OPERATORS, ConsoleRole, access_of
 from compliance.console.actions import ActionCall, ConfirmedAction
-from compliance.console.choices import KnownChoice
 from compliance.console.context import may_see
 from compliance.console.display import shortened, spelled, visible
 from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
-from compliance.core.errors import ServiceError
+from compliance.core.errors import Invalid, ServiceError
 from compliance.core.identifiers import parse_id
+
+
+class KnownChoice(AutocompleteSelect):
+    """Shows a submitted key of the wrong form as no choice; Django's widget would fail at it."""
+
+    def optgroups(self, name: str, value: Any, attr: Any = None) -> Any:
+        known = []
+        for key in value:
+            with suppress(ValidationError):
+                self.field.target_field.to_python(key)
+                known.append(key)
+        return super().optgroups(name, known, attr)
+
 
 if TYPE_CHECKING:  # Unfold carries no types; its classes extend Django's.
     from django.contrib.admin import ModelAdmin, TabularInline
+    from django.contrib.admin.views.main import ChangeList
 else:
     from unfold.admin import ModelAdmin, TabularInline
+    from unfold.views import ChangeList
 
 
 @dataclass(frozen=True)
@@ -59,6 +78,7 @@ class RowPage:
     view: Callable[["TenantScopedAdmin", HttpRequest, Any], HttpResponse]
 
 
+UNKNOWN_FILTER = "The address has a filter or a value that this list does not know."
 AUDIT_TRAIL = RelatedLink("Audit trail", "history", "auditlog_auditentry", "affected_id")
 
 
@@ -71,13 +91,30 @@ class ReadOnly:
     has_change_permission = has_delete_permission = has_add_permission
 
 
+class ConsoleChangeList(ChangeList):
+    """Takes the parameters of its filters, of its months and of links to it; Django takes any look-up."""
+
+    def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        super().__init__(request, *args, **kwargs)
+        self.title = capfirst(str(self.opts.verbose_name_plural))
+
+    def get_filters(self, request: HttpRequest) -> Any:
+        if any("\x00" in value for values in self.get_filters_params().values() for value in values):
+            raise IncorrectLookupParameters  # PostgreSQL cannot store it
+        found = super().get_filters(request)
+        months = {f"{self.date_hierarchy}__gte", f"{self.date_hierarchy}__lt"}
+        page: Any = self.model_admin
+        if not found[2].keys() <= months | page.linked_parameters():
+            raise IncorrectLookupParameters
+        return found
+
+
 class TenantScopedAdmin(ReadOnly, ModelAdmin):
     """A read-only page of rows that belong to tenants."""
 
     tenant_field: str | None = "tenant_id"
     view_roles: frozenset[ConsoleRole] = EVERYONE
     add_roles: frozenset[ConsoleRole] = frozenset()
-    # Neither shown nor filtered by: a filter would allow guessing them letter by letter.
     secret_fields: frozenset[str] = frozenset()
     # Columns searched for a pasted UUID, through their indexes.
     search_ids: tuple[str, ...] = ("pk",)
@@ -85,6 +122,8 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
     related_links: ClassVar[tuple[RelatedLink, ...]] = (AUDIT_TRAIL,)
     row_pages: ClassVar[tuple[RowPage, ...]] = ()
     navigation: ClassVar[NavigationLine | None] = None
+    adding: str
+    found_by_name = False  # by the search over all pages; by ID it finds every page's rows
     change_form_before_template = "admin/console/related.html"
     list_filter_submit = True
     list_per_page = 50
@@ -97,6 +136,7 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
         for field in model._meta.fields:
             # The name that Django makes of an attribute; one that is written out stays.
             field.verbose_name = spelled(str(field.verbose_name))
+        self.adding = getattr(self, "adding", f"Add {spelled(str(self.opts.verbose_name))}")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows = super().get_queryset(request)
@@ -149,11 +189,18 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
-        """Refuse filters over secrets, and text with NUL, which PostgreSQL cannot store."""
-        names_a_secret = not self.secret_fields.isdisjoint(lookup.split("__"))
-        if names_a_secret or "\x00" in "".join(value if isinstance(value, list) else str(value)):
-            return False
-        return bool(super().lookup_allowed(lookup, value, request))
+        """Leave it to the list."""
+        return True
+
+    def linked_parameters(self) -> set[str]:
+        """Return the parameters by which pages of rows link to this list."""
+        pages = self.admin_site._registry.values()
+        links = [link for page in pages for link in getattr(page, "related_links", ())]
+        own = f"{self.opts.app_label}_{self.opts.model_name}"
+        return {link.parameter for link in links if link.model == own}
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> Any:
+        return ConsoleChangeList
 
     def get_list_display(self, request: HttpRequest) -> Any:
         """Return the columns; without the tenant's if the user has only one tenant."""
@@ -175,10 +222,13 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
         return [*(super().get_exclude(request, obj) or ()), *self.secret_fields]
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
-        """Refuse filters that fail only when the rows are read, such as the year 0."""
+        """Refuse filters that the list does not have, and values that fail only when the rows are read."""
         try:
             return super().get_changelist_instance(request)
-        except ValueError as error:
+        except (IncorrectLookupParameters, ValueError, OverflowError, DataError) as error:
+            if ERROR_FLAG in request.GET:
+                raise Invalid(UNKNOWN_FILTER) from error
+            messages.warning(request, f"{UNKNOWN_FILTER} All rows are shown.")
             raise IncorrectLookupParameters from error
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -194,9 +244,16 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
         obj = kwargs.get("obj")
         if obj is not None and not context.get("is_popup"):
             context["actions_detail"] = self.buttons(request, obj)
-            context["related"] = self._related(request, obj)
+            links = [(one.label, one.icon, self.row_page_url(obj, one.name)) for one in self.row_pages]
+            for link in self.related_links:
+                if may_see(request, link.model):
+                    query = urlencode({link.parameter: link.value(obj)})
+                    address = reverse(f"admin:{link.model}_changelist")
+                    links.append((link.label, link.icon, f"{address}?{query}"))
+            context["related"] = [{"label": label, "icon": icon, "url": url} for label, icon, url in links]
         buttons = ("show_history", "show_save_and_add_another", "show_save_and_continue")
         context.update(dict.fromkeys(buttons, False))
+        context["save_label"] = "Save" if obj else self.adding
         return super().render_change_form(request, context, *args, **kwargs)
 
     def history_view(
@@ -211,32 +268,16 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
 
     log_addition = log_change = log_deletions = log_nothing  # type: ignore[assignment]
 
-    def _related(self, request: HttpRequest, row: Any) -> list[dict[str, str]]:
-        found = [
-            {"label": page.label, "icon": page.icon, "url": self.row_page_url(row, page.name)}
-            for page in self.row_pages
-        ]
-        for link in self.related_links:
-            if may_see(request, link.model):
-                query = urlencode({link.parameter: link.value(row)})
-                url = f"{reverse(f'admin:{link.model}_changelist')}?{query}"
-                found.append({"label": link.label, "icon": link.icon, "url": url})
-        return found
-
     def buttons(self, request: HttpRequest, row: Any) -> list[dict[str, Any]]:
-        """Return the buttons of the row's page, as Unfold shows them."""
+        """Return the buttons of the actions that the user may take on the row in its present state."""
         return [
             self.button(row, action.name, action.label, action.icon, is_destructive=action.is_destructive)
-            for action in self.offered(request, row)
+            for action in self.confirmed_actions
+            if action.is_offered(row) and self.may_run(request, action, row)
         ]
 
     def may_run(self, request: HttpRequest, action: ConfirmedAction, row: Any) -> bool:
         return access_of(request).may(action.roles, self.tenant_of(row))
-
-    def offered(self, request: HttpRequest, row: Any) -> list[ConfirmedAction]:
-        """Return the actions that the user may take on `row` in its present state."""
-        actions = self.confirmed_actions
-        return [action for action in actions if action.is_offered(row) and self.may_run(request, action, row)]
 
     def get_urls(self) -> list[URLPattern]:
         pages = [
@@ -265,9 +306,26 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
         # Without data, as on a GET, a form is never valid.
         form = action.form_class(request.POST if request.method == "POST" else None)
         if not form.is_valid():
-            return self._confirmation(request, action, row, form)
-        call = ActionCall(request, row, form.cleaned_data, now())
-        return self._run(action, call)
+            context = {
+                **self.admin_site.each_context(request),
+                "title": action.label,
+                "action": action,
+                "form": form,
+                "row_kind": str(self.opts.verbose_name).capitalize(),
+                "row_name": visible(row),
+                "row_url": self.row_url(row),
+                "tenant": getattr(row, "tenant", None),
+            }
+            return TemplateResponse(request, "admin/console/confirm.html", context)
+        try:
+            outcome = action.run(ActionCall(request, row, form.cleaned_data, now()))
+        except ServiceError as error:
+            messages.error(request, error.message)
+        else:
+            if isinstance(outcome, HttpResponse):
+                return outcome
+            messages.success(request, outcome)
+        return HttpResponseRedirect(self.row_url(row))
 
     def missing(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Answer that a row does not exist, or is another tenant's, which must read the same."""
@@ -281,37 +339,12 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
     ) -> HttpResponse:
         return self.missing(request, object_id)
 
-    def _run(self, action: ConfirmedAction, call: ActionCall) -> HttpResponse:
-        try:
-            outcome = action.run(call)
-        except ServiceError as error:
-            messages.error(call.request, error.message)
-        else:
-            if isinstance(outcome, HttpResponse):
-                return outcome
-            messages.success(call.request, outcome)
-        return HttpResponseRedirect(self.row_url(call.row))
-
-    def _confirmation(
-        self, request: HttpRequest, action: ConfirmedAction, row: Any, form: Any
-    ) -> HttpResponse:
-        context = {
-            **self.admin_site.each_context(request),
-            "title": action.label,
-            "action": action,
-            "form": form,
-            "row_kind": str(self.opts.verbose_name).capitalize(),
-            "row_name": visible(row),
-            "row_url": self.row_url(row),
-            "tenant": getattr(row, "tenant", None),
-        }
-        return TemplateResponse(request, "admin/console/confirm.html", context)
-
     def row_page(self, name: str, view: Callable[..., HttpResponse]) -> URLPattern:
         """Return the route of a page of a row; `view` takes the request and `object_id`."""
         wrapped: Any = self.admin_site.admin_view(view)
         wrapped.model_admin = self
-        found: URLPattern = path(f"<path:object_id>/{name}/", wrapped, name=self._url_name(name))
+        page = f"{self.opts.app_label}_{self.opts.model_name}_{name}"
+        found: URLPattern = path(f"<path:object_id>/{name}/", wrapped, name=page)
         return found
 
     def button(
@@ -327,11 +360,8 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
             "path": self.row_page_url(row, name),
         }
 
-    def _url_name(self, page: str) -> str:
-        return f"{self.opts.app_label}_{self.opts.model_name}_{page}"
-
     def row_page_url(self, row: Any, name: str) -> str:
-        return reverse(f"admin:{self._url_name(name)}", args=[quote(row.pk)])
+        return reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_{name}", args=[quote(row.pk)])
 
     def row_url(self, row: Any) -> str:
         return self.row_page_url(row, "change")

@@ -21,7 +21,7 @@ def registered(name: str) -> Any:
 
 
 def may_see(request: HttpRequest, name: str) -> bool:
-    """Whether the page of `app_model` exists and the user may see it."""
+    """Return whether the page of `app_model` exists and the user may see it."""
     page = registered(name)
     return page is not None and bool(page.has_view_permission(request))
 

@@ -5,6 +5,7 @@ so that no name can pose as another or reorder its line.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
@@ -48,12 +49,14 @@ def column(title: str, show: Callable[[Any], Any], *, ordering: str | None = Non
 
 def visible(text: object) -> str:
     """Show hidden characters (`compliance.core.plain_text`) as escapes; keep newlines."""
-    return HIDDEN.sub(lambda found: found[0] if found[0] == "\n" else _spelled_out(found[0]), str(text))
 
+    def escape(found: re.Match[str]) -> str:
+        point = ord(found[0])
+        if found[0] == "\n":
+            return "\n"
+        return f"\\u{point:04x}" if point <= 0xFFFF else f"\\U{point:08x}"
 
-def _spelled_out(character: str) -> str:
-    point = ord(character)
-    return f"\\u{point:04x}" if point <= 0xFFFF else f"\\U{point:08x}"
+    return HIDDEN.sub(escape, str(text))
 
 
 def spelled(words: str) -> str:
@@ -133,6 +136,17 @@ def facts(pairs: Iterable[tuple[str, str]]) -> SafeString:
     shown = [(visible(label), visible(value)) for label, value in pairs]
     lines = format_html_join("", "<dt>{}</dt><dd>{}</dd>", shown)
     return format_html('<dl class="console-decoded">{}</dl>', lines)
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> SafeString:
+    """Return a table of rows of cells below its head."""
+    names = format_html_join("", '<th scope="col">{}</th>', ((name,) for name in head))
+    cells = ((format_html_join("", "<td>{}</td>", ((cell,) for cell in row)),) for row in rows)
+    return format_html(
+        '<table class="console-reasons"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>',
+        names,
+        format_html_join("", "<tr>{}</tr>", cells),
+    )
 
 
 def pretty_json(value: Any) -> SafeString | str:

@@ -3,9 +3,9 @@
 import json
 from collections.abc import Callable
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.template.loader import render_to_string
+from django.utils.cache import add_never_cache_headers
 
 from compliance.api import gate
 from compliance.api.exceptions import error_response
@@ -19,7 +19,6 @@ from compliance.console.addresses import (
     prefix_of,
     within,
 )
-from compliance.console.views import LAST_ENVIRONMENT
 from compliance.core.environments import Environment
 
 # Unfold's Alpine.js compiles expressions ('unsafe-eval') and sets inline styles. There are no inline scripts.
@@ -30,11 +29,11 @@ CONTENT_SECURITY_POLICY = (
 )
 PERMISSIONS_POLICY = "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
 PASSWORD_PAGES = (f"/{SIGN_IN}", "/password_change/")
-A_YEAR = 365 * 24 * 3600
 TITLES = {
     403: "Not yours to see",
     404: "Nothing here",
     405: "Not opened by its address",
+    409: "Busy for the moment",
     429: "Too many attempts",
     503: "Unavailable for the moment",
 }
@@ -71,7 +70,8 @@ class ConsoleMiddleware:
             request.urlconf = URLCONF
             with within(environment):
                 response = self.answer(request)
-            remember(request, response, environment)
+        if "Cache-Control" not in response.headers:
+            add_never_cache_headers(response)
         response.headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
         response.headers.setdefault("Permissions-Policy", PERMISSIONS_POLICY)
         return response
@@ -82,20 +82,6 @@ class ConsoleMiddleware:
         if response.status_code >= 400 and (is_envelope or isinstance(response, HttpResponseNotAllowed)):
             return error_page(response, environment_of_path(request.path))
         return response
-
-
-def remember(request: HttpRequest, response: HttpResponse, environment: Environment) -> None:
-    """Keep the environment for addresses that name none."""
-    if request.COOKIES.get(LAST_ENVIRONMENT) != environment.value:
-        response.set_cookie(
-            LAST_ENVIRONMENT,
-            environment.value,
-            max_age=A_YEAR,
-            path=CONSOLE_PREFIX,
-            secure=settings.SESSION_COOKIE_SECURE,
-            httponly=True,
-            samesite="Lax",
-        )
 
 
 def too_many_attempts(request: HttpRequest) -> HttpResponse | None:

@@ -22,25 +22,12 @@ class NavigationLine:
 
 def groups(request: HttpRequest) -> list[dict[str, Any]]:
     """Return Unfold's groups with the lines of the pages that the user may see."""
-    found = sorted(
-        ((line, model, page) for model, page in admin.site._registry.items() if (line := _line_of(page))),
-        key=lambda each: (GROUPS.index(each[0].group), each[0].place),
-    )
+    pages: list[Any] = [page for page in admin.site._registry.values() if getattr(page, "navigation", None)]
     items: dict[str, list[dict[str, Any]]] = {}
-    for line, model, page in found:
+    for page in sorted(pages, key=lambda one: (GROUPS.index(one.navigation.group), one.navigation.place)):
         if page.has_view_permission(request):
-            name = f"{model._meta.app_label}_{model._meta.model_name}"
-            link = reverse(f"admin:{name}_changelist")
-            shown = {"title": line.label, "icon": line.icon, "link": link, **_badge(request, page)}
-            items.setdefault(line.group, []).append(shown)
+            line, count = page.navigation, getattr(page, "navigation_badge", lambda _: 0)(request)
+            link = reverse(f"admin:{page.opts.app_label}_{page.opts.model_name}_changelist")
+            shown = {"title": line.label, "icon": line.icon, "link": link}
+            items.setdefault(line.group, []).append({**shown, "badge": count} if count else shown)
     return [{"title": title, "separator": True, "items": lines} for title, lines in items.items()]
-
-
-def _line_of(page: Any) -> NavigationLine | None:
-    return getattr(page, "navigation", None)
-
-
-def _badge(request: HttpRequest, page: Any) -> dict[str, int]:
-    """Return the number that a page shows in the navigation, if it has one."""
-    count = getattr(page, "navigation_badge", lambda _: 0)(request)
-    return {"badge": count} if count else {}

@@ -26,12 +26,16 @@ def unfold_settings(title: str) -> dict[str, Any]:
         "SCRIPTS": [lambda request: static("console/access.js")],
         "GLOBAL_CALLBACK": "compliance.console.context.environment_of_page",
         "ENVIRONMENT_TITLE_PREFIX": "compliance.console.context.title_prefix",
-        "DASHBOARD_CALLBACK": "compliance.ops.dashboard.first_page",
-        "SIDEBAR": {"navigation": "compliance.ops.navigation.sidebar"},
+        "DASHBOARD_CALLBACK": "ops.dashboard.first_page",
+        "SIDEBAR": {
+            "show_search": True,
+            "command_search": True,
+            "navigation": "ops.navigation.sidebar",
+        },
         "ACCOUNT": {
             "navigation": [
-                {"title": "Your account", "link": lambda request: reverse("admin:account")},
-                {"title": "Change password", "link": lambda request: reverse("admin:password_change")},
+                {"title": "Your account", "link": lambda request: reverse("mfa_index")},
+                {"title": "Change password", "link": lambda request: reverse("account_change_password")},
             ]
         },
         "COLORS": {"primary": PRIMARY},

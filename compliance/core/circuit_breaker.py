@@ -33,7 +33,7 @@ class CircuitBreaker:
 
     @property
     def is_open(self) -> bool:
-        """Whether the last call failed."""
+        """Return whether the last call failed."""
         return self._failures > 0
 
     def admit(self) -> int:

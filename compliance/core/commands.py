@@ -5,8 +5,9 @@ problems. Data goes to stdout, progress and errors to stderr.
 """
 
 import sys
-from argparse import ArgumentParser
-from datetime import datetime
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable
+from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Any
 
@@ -22,6 +23,17 @@ from compliance.core.errors import ServiceError
 
 EXIT_FAILURE, EXIT_UNAVAILABLE, EXIT_FINDINGS = 1, 5, 6
 _EXIT_OF_STATUS = {400: 2, 404: 3, 409: 4, 422: 4, 503: EXIT_UNAVAILABLE}
+
+
+def between(least: int, most: int) -> Callable[[str], int]:
+    """Return the type of an argument that is a whole number within bounds."""
+
+    def read(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
+            raise ArgumentTypeError(f"{text} is no whole number from {least} to {most}")
+        return int(text)
+
+    return read
 
 
 class ServiceCommand(BaseCommand):
@@ -70,9 +82,34 @@ class ServiceCommand(BaseCommand):
         if as_json:
             self.stdout.write(dumps(result).decode())
             return
-        for row in result if isinstance(result, list) else [result]:
-            cells = row.items() if isinstance(row, dict) else [("", row)]
-            self.stdout.write("  ".join(f"{name}={value}" if name else str(value) for name, value in cells))
+        rows = result if isinstance(result, list) else [result]
+        alike = all(isinstance(row, dict) and row.keys() == rows[0].keys() for row in rows)
+        if alike and rows and isinstance(result, list):
+            table = [list(rows[0]), *([_cell(value) for value in row.values()] for row in rows)]
+            widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+            for line in table:
+                cells = (f"{cell:{width}}" for cell, width in zip(line, widths, strict=True))
+                self.stdout.write("  ".join(cells).rstrip())
+            return
+        for row in rows:
+            if not isinstance(row, dict):
+                self.stdout.write(str(row))
+                continue
+            width = max(map(len, row), default=0)
+            self.stdout.write("\n".join(f"{name:{width}}  {_cell(value)}" for name, value in row.items()))
+
+
+def _cell(value: Any) -> str:
+    """Return a value as an operator reads it: no Python notation, one line."""
+    if value is None or value in ("", [], {}):
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat(sep=" ", timespec="seconds").replace("+00:00", "Z")
+    if isinstance(value, list | tuple | set | frozenset):
+        return ", ".join(map(_cell, value))
+    return dumps(value).decode() if isinstance(value, dict) else " ".join(str(value).split())
 
 
 def fields(row: object, *names: str, **renamed: str) -> dict[str, Any]:

@@ -13,29 +13,26 @@ class Undecryptable(RuntimeError):
     """None of ENCRYPTION_KEYS opens the text: a key was dropped before its data was re-encrypted."""
 
 
-def _box() -> MultiFernet:
-    return MultiFernet([Fernet(key) for key in settings.ENCRYPTION_KEYS])
-
-
 def encrypt(plain: bytes) -> bytes:
     """Authenticated encryption under the newest of ENCRYPTION_KEYS."""
-    return _box().encrypt(plain)
+    return Fernet(settings.ENCRYPTION_KEYS[0]).encrypt(plain)
 
 
 def decrypt(token: bytes) -> bytes:
-    """What `encrypt` was given; raises `Undecryptable`."""
+    """Return the plaintext of what `encrypt` returned; raises `Undecryptable`."""
     try:
-        return _box().decrypt(bytes(token))
+        return MultiFernet([Fernet(key) for key in settings.ENCRYPTION_KEYS]).decrypt(bytes(token))
     except InvalidToken as error:
         raise Undecryptable("ENCRYPTION_KEYS lacks the key of this secret") from error
 
 
-def derived_keys(purpose: str) -> list[bytes]:
-    """A key of 32 octets from each of ENCRYPTION_KEYS, newest first, that serves `purpose` alone."""
-    return [_derived(key, purpose) for key in settings.ENCRYPTION_KEYS]
-
-
 @lru_cache(maxsize=64)
-def _derived(key: str, purpose: str) -> bytes:
+def derived_key(key: str, purpose: str) -> bytes:
+    """A key of 32 octets from one of ENCRYPTION_KEYS, that serves `purpose` alone."""
     hkdf = HKDF(algorithm=SHA256(), length=32, salt=None, info=purpose.encode())
     return hkdf.derive(base64.urlsafe_b64decode(key))
+
+
+def derived_keys(purpose: str) -> list[bytes]:
+    """A derived key from each of ENCRYPTION_KEYS, newest first."""
+    return [derived_key(key, purpose) for key in settings.ENCRYPTION_KEYS]

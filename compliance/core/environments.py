@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from django.db import connections, transaction
 from django.db.models import Model
 
-from compliance.core import patience
-
-ALWAYS_LIVE_APPS = frozenset({"auth", "contenttypes", "sessions", "admin", "people"})
+ALWAYS_LIVE_APPS = frozenset(
+    {"auth", "contenttypes", "sessions", "admin", "people", "account", "mfa", "usersessions", "django_cache"}
+)
 ALWAYS_LIVE_MODELS = frozenset({("tenancy", "membership")})
 
 
@@ -53,7 +53,13 @@ class WrongEnvironment(RuntimeError):
 
 
 _current: ContextVar[Environment | None] = ContextVar("environment", default=None)
+BEYOND_SECONDS: Final = 5.0
+"""So much longer than the server's own `statement_timeout`; a server that has not answered by then hangs."""
+SERVING_SECONDS: Final = 30.0 + BEYOND_SECONDS
+"""Of processes that serve requests."""
+
 _is_auditing: ContextVar[bool] = ContextVar("is_auditing", default=False)
+_limit_here: ContextVar[float | None] = ContextVar("answer_limit", default=None)
 
 
 def current() -> Environment:
@@ -76,7 +82,7 @@ def alias() -> str:
 
 
 def is_auditing() -> bool:
-    """Whether the calling code is inside `auditing()`."""
+    """Return whether the calling code is inside `auditing()`."""
     return _is_auditing.get()
 
 
@@ -111,13 +117,38 @@ def atomic() -> AbstractContextManager[None]:
 
 
 def in_transaction() -> bool:
-    """Whether the calling thread is inside a transaction on the current environment's database."""
+    """Return whether the calling thread is inside a transaction on the current environment's database."""
     return connections[alias()].in_atomic_block
 
 
 def on_commit(callback: Callable[[], Any], *, robust: bool = False) -> None:
     """Call `callback` once the current environment's transaction has committed."""
     transaction.on_commit(callback, using=alias(), robust=robust)
+
+
+class _Process:
+    limit: float | None = None
+
+
+def limit_process(seconds: float | None) -> None:
+    """Wait so long for each answer in this process; None, as at the start, is for as long as it takes."""
+    _Process.limit = seconds
+
+
+@contextmanager
+def limit_answers(seconds: float) -> Iterator[None]:
+    """Wait so long for each answer inside the block."""
+    token = _limit_here.set(seconds)
+    try:
+        yield
+    finally:
+        _limit_here.reset(token)
+
+
+def answer_limit() -> float | None:
+    """Return the seconds that an answer is waited for; None is without an end."""
+    here = _limit_here.get()
+    return _Process.limit if here is None else here
 
 
 @contextmanager
@@ -138,7 +169,7 @@ def snapshot(*, timeout_seconds: int) -> Iterator[None]:
 def patient(*, timeout_seconds: int) -> Iterator[None]:
     """A transaction each query of which may take so long; inside another one, that one as it is."""
     is_outermost = not in_transaction()
-    longest = patience.limited(timeout_seconds + patience.BEYOND_SECONDS)
+    longest = limit_answers(timeout_seconds + BEYOND_SECONDS)
     with longest, atomic(), connections[alias()].cursor() as cursor:
         if is_outermost:
             cursor.execute("SET LOCAL statement_timeout = %s", [f"{timeout_seconds}s"])

@@ -53,6 +53,12 @@ class Conflict(ServiceError):
     message = "Conflict"
 
 
+class Busy(Conflict):
+    """409: a lock time-out or deadlock; nothing is changed, and another try may succeed."""
+
+    message = "Another request is changing the same record; try again"
+
+
 class TooLarge(ServiceError):
     status = 413
     message = "Request body is too large"
@@ -70,6 +76,13 @@ class TooEarly(ServiceError):
 
     status = 425
     message = "Still being generated; try again shortly"
+
+
+class LimitReached(ServiceError):
+    """429: the caller or its tenant has used up what it may have; `headers` are those of a rate limit."""
+
+    status = 429
+    message = "Rate limit exceeded"
 
 
 class Unavailable(ServiceError):

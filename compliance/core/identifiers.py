@@ -51,7 +51,7 @@ def first_id_at(moment: datetime) -> UUID:
 
 
 def moment_of(identifier: UUID) -> datetime:
-    """When a UUIDv7, or a bound of `first_id_at`, was made, to the millisecond."""
+    """Return the time of a UUIDv7, or of a bound of `first_id_at`, to the millisecond."""
     return _EPOCH + timedelta(milliseconds=identifier.int >> 80)
 
 

@@ -3,10 +3,13 @@
 import json
 from typing import Any
 
+import msgspec
 import orjson
 
 Json = dict[str, Any]
 """A JSON object."""
+MAX_OCTETS = 64 * 1024
+"""Octets of JSON that a free-form object of a tenant may take: an event's details, an agent's metadata."""
 
 
 def from_stored(text: str | bytes) -> Any:
@@ -17,6 +20,11 @@ def from_stored(text: str | bytes) -> Any:
         return json.loads(text)
 
 
+def octets_of(value: Any) -> int:
+    """Return the length of a value's shortest JSON."""
+    return len(msgspec.json.encode(value))
+
+
 def same_json(one: Any, other: Any) -> bool:
-    """Whether two JSON values are the same; 1, 1.0 and true differ, unlike in Python."""
+    """Return whether two JSON values are the same; 1, 1.0 and true differ, unlike in Python."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)

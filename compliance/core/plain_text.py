@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import groupby
 from typing import Final
 
@@ -19,26 +19,21 @@ _ABOVE: Final = "\U000e0000-\U000e0fff\U000f0000-\U0010ffff"
 """Tags and private use: from `_SEARCHED` on, everything else is an ideograph."""
 
 
-def _hidden_code_points() -> Iterator[int]:
+def _ranges() -> Iterator[str]:
+    """The runs of hidden code points, ascending, as ranges of a regular expression."""
     also = {point for first, last in _ALSO_HIDDEN for point in range(first, last + 1)}
-    for point in range(_SEARCHED):
-        category = unicodedata.category(chr(point))
-        if category != "Cs" and (point in also or category in HIDDEN_CATEGORIES):
-            yield point
-
-
-def _ranges(points: Iterable[int]) -> Iterator[str]:
-    """The runs of ascending code points, as ranges of a regular expression."""
-    for _, run in groupby(enumerate(points), key=lambda pair: pair[1] - pair[0]):
-        first, *rest = (_spelled(point) for _, point in run)
+    categories = ((point, unicodedata.category(chr(point))) for point in range(_SEARCHED))
+    hidden = [
+        point
+        for point, category in categories
+        if category != "Cs" and (point in also or category in HIDDEN_CATEGORIES)
+    ]
+    for _, run in groupby(enumerate(hidden), key=lambda pair: pair[1] - pair[0]):
+        first, *rest = (f"\\u{point:04X}" if point <= 0xFFFF else chr(point) for _, point in run)
         yield f"{first}-{rest[-1]}" if rest else first
 
 
-def _spelled(point: int) -> str:
-    return f"\\u{point:04X}" if point <= 0xFFFF else chr(point)
-
-
-_HIDDEN: Final = "".join(_ranges(_hidden_code_points())) + _ABOVE
+_HIDDEN: Final = "".join(_ranges()) + _ABOVE
 PLAIN_TEXT_PATTERN: Final = f"^[^{_HIDDEN}]*$"
 """A regular expression for ECMA-262 (with the flag `u`) and Python.
 
@@ -48,5 +43,5 @@ HIDDEN: Final = re.compile(f"[{_HIDDEN}\\uD800-\\uDFFF]")
 
 
 def is_plain_text(text: str) -> bool:
-    """Whether every character of `text` is visible and stands where it is written."""
+    """Return whether every character of `text` is visible and stands where it is written."""
     return HIDDEN.search(text) is None

@@ -6,8 +6,8 @@ All work is recorded in PostgreSQL, so a sweep finds the work of a lost message.
 
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,12 +16,13 @@ import orjson
 from celery.signals import before_task_publish
 from django.conf import settings
 from django.db import connections
+from kombu import Exchange, Queue
 from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
 from compliance.core import environments
 from compliance.core.environments import Environment
-from compliance.observing import correlation, logs, metrics, tracing
+from compliance.observing import correlation, metrics
 from compliance.stores import redis
 
 log = logging.getLogger(__name__)
@@ -30,8 +31,8 @@ ENVIRONMENT_HEADER = "service_environment"
 REQUEST_ID_HEADER = "service_request_id"
 TRACEPARENT_HEADER = "service_traceparent"
 SENT_AT_HEADER = "service_sent_at"
-QUEUE = f"{settings.CELERY_BROKER_TRANSPORT_OPTIONS['global_keyprefix']}celery"
-"""The broker's list of messages that no worker has taken."""
+QUEUES = ("celery", "urgent")
+_PREFIX = settings.CELERY_BROKER_TRANSPORT_OPTIONS["global_keyprefix"]
 BROKER_AWAY = (OperationalError, RedisError, OSError)
 
 
@@ -45,32 +46,22 @@ class EnvironmentTask(celery.Task):
         ids = correlation.resume(self._header(REQUEST_ID_HEADER), self._header(TRACEPARENT_HEADER))
         began, outcome = time.perf_counter(), "error"
         environment = Environment(self._header(ENVIRONMENT_HEADER))
-        with _connections(), environments.use(environment), correlation.use(ids):
+        # As Django does around a request: replace connections that died, keep the others for the next task.
+        _close_the_unusable()
+        with environments.use(environment), correlation.use(ids):
             try:
                 found = super().__call__(*args, **kwargs)
                 outcome = "ok"
             finally:
-                seconds = time.perf_counter() - began
                 metrics.TASKS.labels(self.name, outcome).inc()
-                metrics.TASK_SECONDS.labels(self.name).observe(seconds)
-                failed = outcome == "error"
-                tracing.record(ids, self.name, kind="CONSUMER", seconds=seconds, failed=failed)
-                logs.unbind()
+                metrics.TASK_SECONDS.labels(self.name).observe(time.perf_counter() - began)
+                correlation.unbind()
+                _close_the_unusable()
         return found
 
     def _header(self, name: str) -> str:
         # A worker puts the headers on the request itself; a task applied in process has them apart.
         return str(self.request.get(name) or (self.request.headers or {}).get(name) or "")
-
-
-@contextmanager
-def _connections() -> Iterator[None]:
-    """As Django does around a request: replace connections that died, keep the others for the next task."""
-    _close_the_unusable()
-    try:
-        yield
-    finally:
-        _close_the_unusable()
 
 
 def _close_the_unusable() -> None:
@@ -89,6 +80,7 @@ before_task_publish.connect(_stamp, weak=False)
 
 app = celery.Celery(settings.SERVICE_NAME, task_cls="compliance.core.tasks:EnvironmentTask")
 app.config_from_object("django.conf:settings", namespace="CELERY")
+app.conf.task_queues = [Queue(name, Exchange(name), routing_key=name) for name in QUEUES]
 
 
 def task(name: str, **options: Any) -> Callable[[Callable[..., Any]], celery.Task]:
@@ -96,17 +88,22 @@ def task(name: str, **options: Any) -> Callable[[Callable[..., Any]], celery.Tas
     return app.task(name=name, **options)
 
 
+def waiting() -> int:
+    """Return how many messages no worker has taken. Raises: RedisError."""
+    return sum(redis.broker().llen(f"{_PREFIX}{queue}") for queue in QUEUES)
+
+
 def oldest_waiting() -> datetime | None:
-    """Return when the message was sent that a worker takes next; None if none waits, or it does not say.
+    """Return when the oldest message was sent that a worker takes next; None if none waits, or none says.
 
     Raises: RedisError.
     """
-    found: Any = redis.broker().lindex(QUEUE, -1)
-    try:
-        sent_at = float(orjson.loads(found)["headers"][SENT_AT_HEADER])
-    except (TypeError, ValueError, KeyError):
-        return None
-    return datetime.fromtimestamp(sent_at, UTC)
+    sent = []
+    for queue in QUEUES:
+        found: Any = redis.broker().lindex(f"{_PREFIX}{queue}", -1)
+        with suppress(TypeError, ValueError, KeyError):
+            sent.append(float(orjson.loads(found)["headers"][SENT_AT_HEADER]))
+    return datetime.fromtimestamp(min(sent), UTC) if sent else None
 
 
 def enqueue(name: str, *, delay_seconds: float = 0, **kwargs: Any) -> bool:
@@ -122,13 +119,6 @@ def enqueue(name: str, *, delay_seconds: float = 0, **kwargs: Any) -> bool:
         log.warning("task %s not enqueued, its sweep will find it: %s", name, type(error).__name__)
         return False
     return True
-
-
-def connect() -> None:
-    """Open the connection of `enqueue` ahead of the first message; raises `BROKER_AWAY`."""
-    app.finalize()
-    with app.producer_or_acquire() as producer:
-        _ = producer.connection.default_channel
 
 
 def enqueue_on_commit(name: str, **kwargs: Any) -> None:

@@ -7,12 +7,10 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.asymmetric.padding import AsymmetricPadding, PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.utils import NoDigestInfo, Prehashed
 
-from compliance.keys.base import KeyBackend, PublicKey, SignatureAlgorithm
+from compliance.keys.base import DIGEST_OCTETS, KeyBackend, PublicKey, SignatureAlgorithm
 
 Hash = Prehashed | hashes.HashAlgorithm | NoDigestInfo
 Public = TypeVar("Public", bound=PublicKey)
-
-RSA_ALGORITHMS = {algorithm.hash_name: algorithm for algorithm in SignatureAlgorithm if algorithm.is_rsa}
 
 
 class SignsOnly(TypeError):
@@ -61,14 +59,13 @@ class _BackendKey(SignOnly, Generic[Public]):
 
 
 class HsmRSAPrivateKey(_BackendKey[rsa.RSAPublicKey], rsa.RSAPrivateKey):
-    """An RSA key in a token: PKCS#1 v1.5 signatures with SHA-256, SHA-384 or SHA-512."""
+    """An RSA key in a token: PKCS#1 v1.5 signatures with SHA-256."""
 
     def sign(self, data: Any, padding: AsymmetricPadding, algorithm: Hash) -> bytes:
         """Sign; raises as `KeyBackend.sign`, and `SignsOnly` for another padding or hash."""
-        hash_name = _hash_name(algorithm)
-        if not isinstance(padding, PKCS1v15) or hash_name not in RSA_ALGORITHMS:
-            raise SignsOnly("This key signs PKCS#1 v1.5 with SHA-256, SHA-384 or SHA-512 only")
-        return self._sign(data, algorithm, RSA_ALGORITHMS[hash_name])
+        if not isinstance(padding, PKCS1v15) or not _is_sha256(algorithm):
+            raise SignsOnly("This key signs PKCS#1 v1.5 with SHA-256 only")
+        return self._sign(data, algorithm, SignatureAlgorithm.RSA_SHA256)
 
     def decrypt(self, ciphertext: Any, padding: AsymmetricPadding) -> NoReturn:
         raise SignsOnly("This key only signs")
@@ -84,7 +81,7 @@ class HsmECPrivateKey(_BackendKey[ec.EllipticCurvePublicKey], ec.EllipticCurvePr
     def sign(self, data: Any, signature_algorithm: ec.EllipticCurveSignatureAlgorithm) -> bytes:
         """Sign; raises as `KeyBackend.sign`, and `SignsOnly` for another algorithm or hash."""
         is_ecdsa = isinstance(signature_algorithm, ec.ECDSA)
-        if not is_ecdsa or _hash_name(signature_algorithm.algorithm) != "sha256":
+        if not is_ecdsa or not _is_sha256(signature_algorithm.algorithm):
             raise SignsOnly("This key signs ECDSA with SHA-256 only")
         return self._sign(data, signature_algorithm.algorithm, SignatureAlgorithm.ECDSA_SHA256)
 
@@ -112,9 +109,7 @@ def adapt(backend: KeyBackend, uri: str, public_key: PublicKey) -> HsmRSAPrivate
     return HsmECPrivateKey(backend, uri, public_key)
 
 
-def _hash_name(algorithm: object) -> str:
-    """Return `sha256` and the like; empty for anything but a hash."""
-    if isinstance(algorithm, Prehashed):
-        # Prehashed shows only the digest's length; the keys sign SHA-2 alone.
-        return f"sha{algorithm.digest_size * 8}"
-    return algorithm.name if isinstance(algorithm, hashes.HashAlgorithm) else ""
+def _is_sha256(algorithm: object) -> bool:
+    # Prehashed shows only the digest's length; the keys sign SHA-2 alone.
+    is_prehashed = isinstance(algorithm, Prehashed) and algorithm.digest_size == DIGEST_OCTETS
+    return is_prehashed or isinstance(algorithm, hashes.SHA256)

@@ -14,34 +14,34 @@ from .servers.processes import run_foreground
 from .servers.servers import Servers, in_use
 from .servers.supervisor import Supervisor, running_supervisor
 from .setup.binaries import postgres_bin
-from .setup.compilation import compile_scorer
 from .setup.install import prepare
-from .stack import Stack, play
+from .stack import Stack, compile_scorer, play
 from .state import locked, read_json
 from .status import as_table, survey
 
+NO_DEMO = "--no-demo"
 HELP = """\
 ./run                     set up, start the service, play the demo, stay up until Ctrl-C
 ./run --detach            the same, but return after the demo and leave the service running
+./run --no-demo           either of them without the demo
 ./run stop                stop everything            ./run status   show all parts (exit code 0: all are up)
 ./run stop|start postgres|redis                      stop or start one data server, for drills
 ./run env                 print addresses, keys and log-ins as shell exports:  eval "$(./run env)"
-./run demo                play the demo against the running service; exit code 0 or 1
+./run demo                play the demo in the test environment (or --environment live); exit code 0 or 1
 ./run manage ARGUMENTS    run manage.py with the service's environment (starts the data servers if needed)
 ./run exec COMMAND …      run any program with that environment and .venv on PATH
 ./run bench NAME …        measure: `./run bench ingest --help`
 ./run attack …            attack a service of its own, on loopback only: `./run attack --help`
 ./run release …           make a release in dist/ (docs/deployment.md): `./run release --help`
 
-PORT chooses the web server's port (8000, or a free one). LOCAL_DIR moves the data from .local/.
+PORT=8080 ./run chooses the web server's port (8000, or a free one). LOCAL_DIR moves the data from .local/.
 DATABASE_URL with TEST_DATABASE_URL, REDIS_URL and PKCS11_MODULE replace the embedded servers; if
 DATABASE_OWNER_URL with TEST_DATABASE_OWNER_URL are given too, migrations use them.
-Each process opens the HSM itself; PKCS11_HOSTS=2 has two key hosts open it for all others (docs/hsm.md).
 """
 
 
 def run_command(layout: Layout, arguments: list[str]) -> int:
-    name, rest = (arguments[0], arguments[1:]) if arguments else ("", [])
+    name, rest = (arguments[0], arguments[1:]) if arguments and arguments[0] != NO_DEMO else ("", arguments)
     command = COMMANDS.get(name)
     if command is None:
         raise StepFailed(f"there is no `./run {name}`", hint="`./run --help` lists the commands")
@@ -50,14 +50,14 @@ def run_command(layout: Layout, arguments: list[str]) -> int:
 
 def run(layout: Layout, arguments: list[str]) -> int:
     """Start, play the demo, and stay until Ctrl-C or `./run stop`; return the demo's exit code."""
-    _expect_none(arguments)
+    plays = _plays(arguments)
     stack = Stack(layout)
     if stack.is_up():
         return _already_up(stack)
     code: int | None = None
     try:
         stack.up(attached=True)
-        code = _introduce(stack)
+        code = _introduce(stack, plays=plays)
         say("Ctrl-C stops the service.")
         while stack.is_up():
             time.sleep(0.3)
@@ -73,11 +73,11 @@ def run(layout: Layout, arguments: list[str]) -> int:
 
 def detach(layout: Layout, arguments: list[str]) -> int:
     """Start and play the demo; the service stays up. Return the demo's exit code."""
-    _expect_none(arguments)
+    plays = _plays(arguments)
     stack = Stack(layout)
     if not stack.up(attached=False):
         return _already_up(stack)
-    return _introduce(stack)
+    return _introduce(stack, plays=plays)
 
 
 def stop(layout: Layout, arguments: list[str]) -> int:
@@ -217,9 +217,15 @@ def _already_up(stack: Stack) -> int:
     return 0
 
 
-def _introduce(stack: Stack) -> int:
+def _plays(arguments: list[str]) -> bool:
+    """Return whether the demo is played: not with `--no-demo`."""
+    _expect_none([argument for argument in arguments if argument != NO_DEMO])
+    return not arguments
+
+
+def _introduce(stack: Stack, *, plays: bool) -> int:
     """Play the demo, and tell how to use the running service; return the demo's exit code."""
-    code = play(stack)
+    code = play(stack) if plays else 0
     if code != 0:
         hint = f"look at the step above and at {stack.layout.log}; play it again with `./run demo`"
         message = f"the demo did not go as specified (exit code {code}); the service stays up"
@@ -236,6 +242,7 @@ def _print_access(layout: Layout) -> None:
         "Console": f"{base}/admin/",
         "Operator": f"{made.get('operator_username')} / {made.get('operator_password')}",
         "Officer": f"{made.get('officer_username')} / {made.get('officer_password')}",
+        "Tenant": made.get("tenant_id"),
         "Live key": made.get("live_api_key"),
         "Test key": made.get("test_api_key"),
         "Logs": layout.log,

@@ -23,14 +23,19 @@ def say(text: str = "") -> None:
 
 @contextmanager
 def step(title: str) -> Iterator[None]:
-    """Print `title` at the end of the block, with its seconds and whether it succeeded."""
+    """Print `title` when the block begins, and at its end with its seconds and whether it succeeded."""
+    # A terminal shows the end over the beginning.
+    is_terminal = sys.stderr.isatty()
+    sys.stderr.write(f"  … {title}" + ("" if is_terminal else "\n"))
+    sys.stderr.flush()
     started = time.monotonic()
     mark = "✗"
     try:
         yield
         mark = "✓"
     finally:
-        say(f"  {mark} {title}  {time.monotonic() - started:.1f} s")
+        start = "\r" if is_terminal else ""
+        say(f"{start}  {mark} {title}  {time.monotonic() - started:.1f} s")
 
 
 def complain(failure: StepFailed) -> None:

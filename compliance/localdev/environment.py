@@ -23,7 +23,7 @@ OPERATORS = (
 )
 # Printed by `./run env`.
 EXPORTED = (
-    *("BASE_URL", "LIVE_API_KEY", "TEST_API_KEY", "ADMIN_URL"),
+    *("BASE_URL", "TENANT_ID", "LIVE_API_KEY", "TEST_API_KEY", "ADMIN_URL"),
     *("OPERATOR_USERNAME", "OPERATOR_PASSWORD", "OFFICER_USERNAME", "OFFICER_PASSWORD"),
     *(
         "DATABASE_URL",
@@ -78,14 +78,6 @@ def service_name(environ: Mapping[str, str]) -> str:
 def has_own_tokens(environ: Mapping[str, str]) -> bool:
     """Whether the caller names the HSM tokens to use."""
     return all(environ.get(name) for name in TOKENS)
-
-
-def hosts_wanted(environ: Mapping[str, str]) -> int:
-    """Number of key hosts to run, from PKCS11_HOSTS; none by default."""
-    given = environ.get("PKCS11_HOSTS", "")
-    if given and not given.isdigit():
-        raise StepFailed(f"PKCS11_HOSTS={given} is no number", hint="correct or unset PKCS11_HOSTS")
-    return int(given or 0)
 
 
 def merged(

@@ -15,7 +15,6 @@ from .ports import HOST, port_of, web_listener
 from .servers import processes
 from .servers.servers import Servers, in_use
 from .servers.supervisor import clear_leftovers, running_supervisor
-from .setup.compilation import compile_scorer
 from .state import locked
 
 READY_SECONDS = 60.0
@@ -44,16 +43,21 @@ class Stack:
                 return False
             clear_leftovers(self.layout)
             servers = self.servers
-            compile_scorer(self.layout)
             with web_listener(self.layout.ports, asked=os.environ.get("PORT")) as listener, in_use(servers):
                 base_url = f"http://{HOST}:{port_of(listener)}"
-                with step("databases, CAs, keys, demo tenant and log-ins"):
-                    self._bootstrap(servers.environment(base_url=base_url, operator=True))
+                environment = servers.environment(base_url=base_url, operator=True)
+                if servers.lack_tables():
+                    with step("tables of both databases"):
+                        self._manage(environment, "migrate", "--database", "default")
+                        servers.copy_tables()
+                with step("migrations, CAs, keys, demo tenant and log-ins"):
+                    self._manage(environment, "bootstrap_dev", "--migrate", "--state", str(self.layout.demo))
                 self._start_supervisor(
                     servers.environment(base_url=base_url), listener.fileno(), attached=attached
                 )
         with step(f"web server at {base_url}"):
             self.wait_ready()
+        compile_scorer(self.layout, "--background")
         return True
 
     def down(self) -> bool:
@@ -62,7 +66,7 @@ class Stack:
         ran = processes.stop_server(running_supervisor(self.layout), "the supervisor", steps=STOP)
         clear_leftovers(self.layout)
         servers = self.servers
-        ours = (servers.postgres, servers.redis, servers.key_hosts)
+        ours = (servers.postgres, servers.redis)
         up = any(server.running() is not None for server in ours)
         if up and not servers.stop_if_unused():
             say("The data servers stay up: a ./test or another command uses them.")
@@ -74,15 +78,14 @@ class Stack:
         contract = servers.contract() | servers.operator_contract()
         return servers.environment(operator=True) | exports(contract, self.layout.demo)
 
-    def _bootstrap(self, environment: dict[str, str]) -> None:
-        arguments = ("bootstrap_dev", "--migrate", "--state", str(self.layout.demo))
+    def _manage(self, environment: dict[str, str], *arguments: str) -> None:
         command = [sys.executable, str(self.layout.root / "manage.py"), *arguments]
         done = processes.captured(command, env=environment, cwd=self.layout.root)
         if done.returncode != 0:
             log = self.layout.log / "manage.log"
             log.write_text(done.stdout + done.stderr)
             hint = f"read {log}, or try `./run manage {' '.join(arguments)}`"
-            raise StepFailed(f"manage.py bootstrap_dev failed: {processes.tail(done, 1)}", hint=hint)
+            raise StepFailed(f"manage.py {arguments[0]} failed: {processes.tail(done, 1)}", hint=hint)
 
     def _start_supervisor(self, environment: dict[str, str], fd: int, *, attached: bool) -> None:
         """Start the supervisor and wait for its record: it then holds the users' lock itself."""
@@ -125,3 +128,13 @@ def play(stack: Stack, arguments: Sequence[str] = ()) -> int:
     """Play the demo against the running stack; return 0 if each step went as specified."""
     command = [sys.executable, str(stack.layout.root / "manage.py"), "demo", *arguments]
     return processes.run_foreground(command, env=stack.environment(), cwd=stack.layout.root)
+
+
+def compile_scorer(layout: Layout, *options: str) -> None:
+    """Run `python -m events.risk.compiling` with `options`; say what it says."""
+    if os.environ.get("COMPILED") == "0":
+        return
+    command = [sys.executable, "-P", "-m", "events.risk.compiling", *options]
+    done = processes.captured(command, cwd=layout.root, env={**os.environ, "PYTHONPATH": str(layout.root)})
+    if told := (done.stdout + done.stderr).strip():
+        say(f"  {'!' if done.returncode else '…'} {told}")

@@ -27,10 +27,7 @@ class PartStatus(NamedTuple):
 def survey(layout: Layout) -> list[PartStatus]:
     servers = Servers(layout)
     tokens = PartStatus("softhsm", servers.softhsm.made(), None, str(servers.softhsm.module.path))
-    parts, hosts = [_postgres(servers), _redis(servers), tokens], servers.key_hosts
-    if hosts.count:
-        parts.append(_server("keys", hosts.running(), serves=hosts.serve(), where=str(hosts.folder)))
-    return [*parts, *_programs(layout, servers)]
+    return [_postgres(servers), _redis(servers), tokens, *_programs(layout, servers)]
 
 
 def as_table(parts: list[PartStatus]) -> str:
@@ -75,7 +72,7 @@ def _programs(layout: Layout, servers: Servers) -> list[PartStatus]:
     supervisor = running_supervisor(layout)
     pids = read_json(layout.parts).get("pids", {}) if supervisor is not None else {}
     parts = [_server("supervisor", supervisor, serves=True, where="")]
-    for name in ("web", "worker", "sender", "signals", "beat"):
+    for name in ("web", "worker", "urgent", "sender", "signals", "beat"):
         process = processes.record(pids[name]) if name in pids else None
         parts.append(_server(name, process, serves=True, where=""))
     if parts[1].up:

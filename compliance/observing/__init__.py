@@ -1,1 +1,1 @@
-"""See what the service does: ids of requests, log lines, metrics, traces."""
+"""See what the service does: ids of requests, log lines, metrics."""

@@ -1,6 +1,7 @@
 """Ids that join what one request causes: its id (`X-Request-Id`) and its trace (W3C Trace Context).
 
 Both are held in a context variable from the edge to log lines, messages of tasks, webhooks and audit entries.
+Log lines also name the tenant and the agent that are bound to the context.
 """
 
 import re
@@ -26,14 +27,13 @@ _NO_TRACE, _NO_SPAN = "0" * 32, "0" * 16
 class Correlation(NamedTuple):
     """The ids of a request, or of other work that begins by itself.
 
-    `parent_id` is the span that caused this one (empty: none is known), `is_sampled` whether the caller
-    records the trace. `began` is the time of the request's arrival in seconds of `time.monotonic()`.
+    `is_sampled`: the caller records the trace. `began` is the time of the request's arrival in seconds of
+    `time.monotonic()`.
     """
 
     request_id: str
     trace_id: str
     span_id: str
-    parent_id: str = ""
     is_sampled: bool = False
     began: float = 0.0
 
@@ -43,11 +43,12 @@ class Correlation(NamedTuple):
         return f"00-{self.trace_id}-{self.span_id}-{'01' if self.is_sampled else '00'}"
 
     def child(self) -> "Correlation":
-        """The same request and trace with a span of its own."""
-        return self._replace(span_id=new_span_id(), parent_id=self.span_id)
+        """The same request and trace with a span of its own, whose id is never all zeros."""
+        return self._replace(span_id=f"{getrandbits(64) or 1:016x}")
 
 
 _current: ContextVar[Correlation | None] = ContextVar("correlation", default=None)
+_bound: ContextVar[Mapping[str, object]] = ContextVar("bound", default={})  # noqa: B039  (replaced, never changed)
 
 
 def begin(headers: Iterable[tuple[str, str]], *, began: float = 0.0) -> Correlation:
@@ -74,9 +75,8 @@ def resume(request_id: str, traceparent: str, *, began: float = 0.0) -> Correlat
         return resume(request_id, traceparent, began=began)
     found = parse_traceparent(traceparent) if traceparent else None
     if found is None:
-        return Correlation(kept, trace_id, span_id, "", False, began)
-    trace_id, parent_id, flags = found
-    return Correlation(kept, trace_id, span_id, parent_id, bool(flags & SAMPLED), began)
+        return Correlation(kept, trace_id, span_id, False, began)
+    return Correlation(kept, found[0], span_id, bool(found[2] & SAMPLED), began)
 
 
 def is_request_id(text: str) -> bool:
@@ -96,11 +96,6 @@ def parse_traceparent(text: str) -> tuple[str, str, int] | None:
     if version == "ff" or (version == "00" and more) or trace_id == _NO_TRACE or parent_id == _NO_SPAN:
         return None
     return trace_id, parent_id, int(flags, 16)
-
-
-def new_span_id() -> str:
-    """Return a new id of a span, which is never all zeros."""
-    return f"{getrandbits(64) or 1:016x}"
 
 
 def current() -> Correlation | None:
@@ -132,3 +127,18 @@ def stored() -> tuple[str, str]:
 def headers_of(correlation: Correlation) -> Mapping[str, str]:
     """Return the headers by which a request of ours names the one that caused it."""
     return {REQUEST_ID: correlation.request_id, TRACEPARENT: correlation.traceparent}
+
+
+def bind(**fields: object) -> None:
+    """Add `tenant` or `agent` to the lines of the current context."""
+    _bound.set({**_bound.get(), **fields})
+
+
+def unbind() -> None:
+    """Take away what was bound in the current context."""
+    _bound.set({})
+
+
+def bound() -> Mapping[str, object]:
+    """Return what was bound in the current context."""
+    return _bound.get()

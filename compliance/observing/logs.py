@@ -1,15 +1,13 @@
-"""Log lines: JSON by structlog, or text for a person; bounded in what clients can cause, without secrets."""
+"""Log lines: JSON, or text for a person; bounded in what clients can cause, without secrets."""
 
 import logging
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from threading import Lock
 from time import monotonic
 from typing import Any, Final
 
 import orjson
-import structlog
-from structlog.stdlib import ProcessorFormatter
 
 from compliance.core import environments
 from compliance.observing import correlation
@@ -22,9 +20,7 @@ LONGEST_TRACEBACK: Final = 32_000
 MARGIN: Final = 4_000
 """Characters beyond the longest that are still read for secrets."""
 FIELDS: Final = ("tenant", "agent")
-"""What a line may tell beside its message: `log.warning("…", extra={"tenant": …})`, or `bound()`."""
-
-Line = MutableMapping[str, Any]
+"""What a line may tell beside its message: `log.warning(…, extra={"tenant": …})`, or `correlation.bind()`."""
 
 
 class ClientFaultFilter(logging.Filter):
@@ -47,55 +43,36 @@ class ClientFaultFilter(logging.Filter):
         return is_due
 
 
-def bind(**fields: object) -> None:
-    """Add `tenant` or `agent` to the lines of the current context."""
-    structlog.contextvars.bind_contextvars(**{name: str(value) for name, value in fields.items()})
+class LineFormatter(logging.Formatter):
+    """A line's fields in their order; every text without secrets, and bounded.
 
+    As a document (`LOG_FORMAT=json`), or as text for a person (`console`).
+    """
 
-def unbind() -> None:
-    """Take away what was bound in the current context."""
-    structlog.contextvars.clear_contextvars()
+    def __init__(self, style: str) -> None:
+        if style not in ("json", "console"):
+            raise ValueError(f"LOG_FORMAT is {style!r}, not json or console")
+        super().__init__()
+        self._show = _as_json if style == "json" else _as_text
 
-
-def formatter(style: str) -> logging.Formatter:
-    """The formatter of `LOG_FORMAT`: `json`, a document a line, or `console`. Raises: ValueError."""
-    shapes = {"json": _as_json, "console": _as_text}
-    if style not in shapes:
-        raise ValueError(f"LOG_FORMAT is {style!r}, not json or console")
-    return ProcessorFormatter(
-        foreign_pre_chain=[structlog.contextvars.merge_contextvars, _add_fields],
-        processors=[_described, shapes[style]],
-    )
-
-
-def _add_fields(logger: Any, method: str, line: Line) -> Line:
-    record: logging.LogRecord = line["_record"]
-    for name in FIELDS:
-        if name in record.__dict__:
-            line[name] = str(record.__dict__[name])
-    return line
-
-
-def _described(logger: Any, method: str, line: Line) -> Line:
-    """The fields of a line in their order; every text without secrets, and bounded."""
-    record: logging.LogRecord = line["_record"]
-    ids = correlation.current()
-    found: dict[str, Any] = {
-        "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-        "level": record.levelname.lower(),
-        "event": _clean(str(line.get("event", "")), LONGEST_TEXT),
-        "logger": record.name,
-        "request_id": None if ids is None else ids.request_id,
-        "trace_id": None if ids is None else ids.trace_id,
-        "environment": getattr(environments.current_or_none(), "value", None),
-    }
-    found |= {name: _clean(str(line[name]), 100) for name in FIELDS if name in line}
-    found["process"] = record.process
-    error = line.get("exc_info")
-    if error and error[0] is not None:
-        traceback = logging.Formatter().formatException(error)
-        found["exception"] = _clean(traceback, LONGEST_TRACEBACK)
-    return {name: value for name, value in found.items() if value is not None}
+    def format(self, record: logging.LogRecord) -> str:
+        ids = correlation.current()
+        told: dict[str, object] = dict(correlation.bound())
+        told |= {name: record.__dict__[name] for name in FIELDS if name in record.__dict__}
+        found: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "event": _clean(record.getMessage(), LONGEST_TEXT),
+            "logger": record.name,
+            "request_id": None if ids is None else ids.request_id,
+            "trace_id": None if ids is None else ids.trace_id,
+            "environment": getattr(environments.current_or_none(), "value", None),
+            **{name: _clean(str(value), 100) for name, value in told.items()},
+            "process": record.process,
+        }
+        if record.exc_info and record.exc_info[0] is not None:
+            found["exception"] = _clean(self.formatException(record.exc_info), LONGEST_TRACEBACK)
+        return self._show({name: value for name, value in found.items() if value is not None})
 
 
 def _clean(text: str, most: int) -> str:
@@ -108,34 +85,26 @@ def _clean(text: str, most: int) -> str:
     return f"{shown[:most]}… ({len(text)} characters)"
 
 
-def _as_json(logger: Any, method: str, line: Line) -> str:
+def _as_json(line: Mapping[str, Any]) -> str:
     try:
         return orjson.dumps(line).decode()
     except orjson.JSONEncodeError:
         # A lone surrogate: no UTF-8 has it.
-        shown = {name: _printable(value) for name, value in line.items()}
-        return orjson.dumps(shown).decode()
+        return _as_json(
+            {
+                name: value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
+                for name, value in line.items()
+            }
+        )
 
 
-def _printable(value: Any) -> Any:
-    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
-
-
-def _as_text(logger: Any, method: str, line: Mapping[str, Any]) -> str:
+def _as_text(line: Mapping[str, Any]) -> str:
     """A line for a person; what it says cannot begin another line, a traceback follows below it."""
-    ids = " ".join(
-        f"{name}={line[name]}" for name in ("request_id", "tenant", "agent") if line.get(name) is not None
-    )
+    ids = " ".join(f"{name}={line[name]}" for name in ("request_id", *FIELDS) if name in line)
     where = f"[{line.get('environment', '-')}]"
-    said = _escaped(line["event"])
-    head = f"{line['time']} {line['level'].upper()} {line['logger']} {where} {said} {ids}".rstrip()
-    below = line.get("exception")
-    return (
-        head if below is None else f"{head}\n  " + "\n  ".join(_escaped(part) for part in below.splitlines())
-    )
+    head = f"{line['time']} {line['level'].upper()} {line['logger']} {where} {_escaped(line['event'])} {ids}"
+    return "\n  ".join([head.rstrip(), *map(_escaped, line.get("exception", "").splitlines())])
 
 
 def _escaped(text: str) -> str:
-    if text.isprintable():
-        return text
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)

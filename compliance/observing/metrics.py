@@ -8,12 +8,12 @@ Labels have few values: no tenant, agent, id or raw path is one. Without METRICS
 import os
 import time
 from bisect import bisect_left
-from collections import deque
 from collections.abc import Iterator
 from contextlib import ContextDecorator, contextmanager
 from datetime import datetime
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Final
 
 from django.conf import settings
@@ -30,6 +30,9 @@ _VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
 SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.5, 5.0, 10.0)
 DELAYS: Final = (0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 QUICK: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
+UNROUTED: Final = "-"
+"""The route of what no view or endpoint has answered."""
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 SIZES: Final = (1, 2, 4, 8, 16, 32, 64, 128, 200)
 
 
@@ -148,18 +151,72 @@ def histogram(metric: Histogram, *labels: str) -> Histogram:
     return metric.labels(*labels)
 
 
-def observe(child: Histogram, value: float) -> None:
-    """Observe a value at half the cost of `Histogram.observe`, which tries one bound after the other."""
-    child._sum.inc(value)
-    child._buckets[bisect_left(child._upper_bounds, value)].inc(1)
+class Gathered:
+    """Sums of counters and histograms: as many as there are series, whatever the number of values."""
+
+    def __init__(self) -> None:
+        self.sums: dict[Counter | Histogram, float] = {}
+        self.slots: dict[tuple[Histogram, int], int] = {}
+
+    def add(self, child: Counter | Histogram, value: float) -> None:
+        self.sums[child] = self.sums.get(child, 0.0) + value
+        if isinstance(child, Histogram):
+            # `Histogram.observe` tries one bound after the other, at twice the cost.
+            slot = child, bisect_left(child._upper_bounds, value)
+            self.slots[slot] = self.slots.get(slot, 0) + 1
+
+    def write(self) -> None:
+        for child, value in self.sums.items():
+            (child if isinstance(child, Counter) else child._sum).inc(value)
+        for (histogram, slot), number in self.slots.items():
+            histogram._buckets[slot].inc(number)
 
 
-gathered: deque[tuple[Histogram, float]] | None = None
-"""Times of blocks until an event loop adds them to their histograms (`RequestCounts.flush`), each second.
+gathered: Gathered | None = None
+"""What an event loop writes once a second (`flush()`); None in a process without such a loop.
 
-A write costs many times as much as this where little of its code is in the processor's caches. None: a
-process without such a loop, which writes at once.
+A write costs many times as much where little of its code is in the processor's caches. A loop that is killed
+takes its last second with it.
 """
+_gathering: Final = Lock()
+
+
+def gather() -> None:
+    """Have values of this process wait for `flush()`."""
+    global gathered  # noqa: PLW0603  (of the process)
+    gathered = Gathered()
+
+
+def flush() -> None:
+    """Write what was gathered, each histogram and counter once."""
+    global gathered
+    with _gathering:
+        found, gathered = gathered, None if gathered is None else Gathered()
+    if found is not None:
+        found.write()
+
+
+def add(child: Counter | Histogram, value: float) -> None:
+    """Count or observe a value, from any thread."""
+    if gathered is None:
+        alone = Gathered()
+        alone.add(child, value)
+        alone.write()
+        return
+    with _gathering:
+        gathered.add(child, value)
+
+
+def note_answer(*, method: str, route: str, status: int, seconds: float) -> None:
+    """Count an answer; `route` has few values, and statuses of a class share a histogram."""
+    method = method if method in _METHODS else "other"  # what clients make up is one
+    add(counter(REQUESTS, method, route, str(status)), 1)
+    add(histogram(REQUEST_SECONDS, method, route, f"{status // 100}xx"), seconds)
+
+
+def note_refused(status: int) -> None:
+    """Count a request that was refused before its end."""
+    REFUSED.labels(str(status)).inc()
 
 
 class timed(ContextDecorator):  # noqa: N801  (it stands in `with` statements, and before functions)
@@ -180,11 +237,7 @@ class timed(ContextDecorator):  # noqa: N801  (it stands in `with` statements, a
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         if kind is not None:
             counter(self._errors, *self._labels).inc()
-        child, seconds = histogram(self._seconds, *self._labels), time.perf_counter() - self._began
-        if (waiting := gathered) is None:
-            observe(child, seconds)
-        else:
-            waiting.append((child, seconds))
+        add(histogram(self._seconds, *self._labels), time.perf_counter() - self._began)
 
 
 @contextmanager
@@ -196,4 +249,4 @@ def counted(calls: Counter, seconds: Histogram, name: str) -> Iterator[None]:
         outcome = "ok"
     finally:
         counter(calls, name, outcome).inc()
-        observe(histogram(seconds, name), time.perf_counter() - began)
+        add(histogram(seconds, name), time.perf_counter() - began)

@@ -1,20 +1,46 @@
 """`/metrics` of processes without other HTTP, at METRICS_LISTEN: workers, senders, beat, key hosts."""
 
+import hmac
 import ipaddress
 import logging
 import socket
 import threading
+from collections.abc import Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
 from django.conf import settings
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
 
-from compliance.observing import exposition, metrics
+from compliance.observing import metrics
 
 log = logging.getLogger(__name__)
 
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 PATH: Final = "/metrics"
 READ_SECONDS: Final = 5.0
+
+
+def is_authorized(header: str) -> bool:
+    """Return whether an `Authorization` header presents METRICS_TOKEN; nothing does where there is none."""
+    expected: str = settings.METRICS_TOKEN
+    scheme, _, sent = header.partition(" ")
+    is_bearer = scheme.lower() == "bearer" and bool(expected)
+    return is_bearer and hmac.compare_digest(sent.strip().encode("utf-8", "replace"), expected.encode())
+
+
+def exposed(more: Iterable[Collector] = ()) -> bytes:
+    """The metrics as text; `more` are collected now."""
+    found = CollectorRegistry()
+    if metrics.is_shared:
+        MultiProcessCollector(found, path=metrics.folder)  # type: ignore[no-untyped-call]
+    else:
+        found.register(metrics.registry)
+    for collector in more:
+        found.register(collector)
+    return generate_latest(found)
 
 
 def address() -> tuple[str, int] | None:
@@ -29,7 +55,7 @@ def address() -> tuple[str, int] | None:
 
 
 def is_guarded(host: str) -> bool:
-    """Whether only those on this machine, or with the token, can read what is served at `host`."""
+    """Return whether only those on this machine, or with the token, can read what is served at `host`."""
     return ipaddress.ip_address(host).is_loopback or bool(settings.METRICS_TOKEN)
 
 
@@ -37,18 +63,14 @@ def start() -> "ThreadingHTTPServer | None":
     """Serve from a thread of this process; None, and a log line, where it is not to be or cannot."""
     try:
         found = address()
-    except ValueError as error:
-        log.error("METRICS_LISTEN is no address and port: %s", error)
+        if found is None or not metrics.is_shared:
+            return None
+        server = _MetricsServer(found, _ScrapeHandler) if is_guarded(found[0]) else None
+    except (ValueError, OSError) as error:
+        log.error("metrics are not served at %s: %s", settings.METRICS_LISTEN, error)
         return None
-    if found is None or not metrics.is_shared:
-        return None
-    if not is_guarded(found[0]):
-        log.error("metrics are not served at %s without METRICS_TOKEN", found[0])
-        return None
-    try:
-        server = _MetricsServer(found)
-    except OSError as error:
-        log.warning("metrics are not served at %s: %s", settings.METRICS_LISTEN, error.strerror)
+    if server is None:
+        log.error("metrics are not served at %s without METRICS_TOKEN", settings.METRICS_LISTEN)
         return None
     threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
     return server
@@ -57,10 +79,9 @@ def start() -> "ThreadingHTTPServer | None":
 class _MetricsServer(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, address: tuple[str, int]) -> None:
-        is_ipv6 = ipaddress.ip_address(address[0]).version == 6
-        self.address_family = socket.AF_INET6 if is_ipv6 else socket.AF_INET
-        super().__init__(address, _ScrapeHandler)
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        super().__init__(address, handler)
 
 
 class _ScrapeHandler(BaseHTTPRequestHandler):
@@ -68,16 +89,15 @@ class _ScrapeHandler(BaseHTTPRequestHandler):
     server_version, sys_version = "metrics", ""
 
     def do_GET(self) -> None:
-        host = self.server.server_address[0] if isinstance(self.server.server_address, tuple) else ""
-        if self.path.partition("?")[0] != PATH or not is_guarded(host):
-            self._send(404, b"")
-        elif settings.METRICS_TOKEN and not exposition.is_authorized(self.headers.get("Authorization", "")):
-            self._send(401, b"")
+        if self.path.partition("?")[0] != PATH:
+            self.send_error(404)
+        elif settings.METRICS_TOKEN and not is_authorized(self.headers.get("Authorization", "")):
+            self.send_error(401)
         else:
-            self._send(200, exposition.exposed())
+            self._send(200, exposed())
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Refuse a method that is not served, or a malformed request, with nothing of it in the answer."""
+        """Refuse a request with nothing of it in the answer."""
         self._send(code, b"")
 
     def log_message(self, *args: Any) -> None:
@@ -87,7 +107,7 @@ class _ScrapeHandler(BaseHTTPRequestHandler):
         self.send_response(status)
         if status == 401:
             self.send_header("WWW-Authenticate", "Bearer")
-        self.send_header("Content-Type", exposition.CONTENT_TYPE)
+        self.send_header("Content-Type", CONTENT_TYPE)
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Connection", "close")
         self.end_headers()

@@ -11,7 +11,6 @@ from contextvars import Context
 from typing import Generic, TypeVar
 
 from compliance.observing import metrics
-from compliance.observing.request_counts import loop_counts
 
 log = logging.getLogger(__name__)
 
@@ -49,8 +48,7 @@ class Batcher(Generic[Item, Outcome]):
         self._longest_queue = longest_queue
         self._worth = worth
         self._longest_gathering = longest_gathering
-        self._size = loop_counts.of_groups(metrics.GROUP_SIZE, name) if name else None
-        self._wait = loop_counts.of_groups(metrics.GROUP_WAIT_SECONDS, name) if name else None
+        self._name = name
         self._waiting: list[tuple[Item, asyncio.Future[Outcome]]] = []
         self._first_at = 0.0
         self._last_size = 0
@@ -83,40 +81,31 @@ class Batcher(Generic[Item, Outcome]):
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         while self._waiting:
-            await self._gather(loop)
+            if self._last_size > 1 and len(self._waiting) < max(self._last_size, self._worth):
+                self._enough.clear()
+                until = self._first_at + min(2 * self._seconds, self._longest_gathering)
+                timer = loop.call_at(until, self._enough.set)
+                await self._enough.wait()
+                timer.cancel()
             group, self._waiting = self._waiting[: self._largest], self._waiting[self._largest :]
             self._last_size = len(group)
             began = loop.time()
-            self._note(len(group), began - self._first_at)
-            await self._settle([item for item, _ in group], [future for _, future in group])
+            if self._name:
+                metrics.add(metrics.histogram(metrics.GROUP_SIZE, self._name), len(group))
+                waited = began - self._first_at
+                metrics.add(metrics.histogram(metrics.GROUP_WAIT_SECONDS, self._name), waited)
+            outcomes: Sequence[Outcome | Exception]
+            try:
+                outcomes = await self._work([item for item, _ in group])
+            except Exception as error:  # the next group is worked on, whatever this one met
+                log.exception("a group of %d failed", len(group))
+                outcomes = [error] * len(group)
+            for (_, future), outcome in zip(group, outcomes, strict=True):
+                # The client of a request may have gone away.
+                if future.done():
+                    continue
+                if isinstance(outcome, Exception):
+                    future.set_exception(outcome)
+                else:
+                    future.set_result(outcome)
             self._seconds += SMOOTHING * (loop.time() - began - self._seconds)
-
-    def _note(self, size: int, seconds: float) -> None:
-        if self._size is not None and self._wait is not None:
-            self._size.observe(size)
-            self._wait.observe(seconds)
-
-    async def _gather(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Wait for more items, where the last group had several."""
-        until = self._first_at + min(2 * self._seconds, self._longest_gathering)
-        if self._last_size <= 1 or len(self._waiting) >= max(self._last_size, self._worth):
-            return
-        self._enough.clear()
-        timer = loop.call_at(until, self._enough.set)
-        await self._enough.wait()
-        timer.cancel()
-
-    async def _settle(self, items: list[Item], futures: "list[asyncio.Future[Outcome]]") -> None:
-        try:
-            outcomes = await self._work(items)
-        except Exception as error:  # the next group is worked on, whatever this one met
-            log.exception("a group of %d failed", len(items))
-            outcomes = [error] * len(items)  # type: ignore[list-item]
-        for future, outcome in zip(futures, outcomes, strict=True):
-            # The client of a request may have gone away.
-            if future.done():
-                continue
-            if isinstance(outcome, Exception):
-                future.set_exception(outcome)
-            else:
-                future.set_result(outcome)

@@ -11,7 +11,7 @@ from gunicorn.errors import ConfigError
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "compliance.settings")
 
-logger_class = "compliance.observing.server_log.ServerLog"
+logger_class = "compliance.serving.worker.ServerLog"
 worker_class = "compliance.serving.worker.LoopWorker"
 # Loaded once, before the workers are forked: they start at once, and share what they only read.
 preload_app = True

@@ -2,40 +2,38 @@
 
 The fast path answers what Django's view would answer, to the letter, from the same definition
 (`compliance.api.endpoint`). It leaves to the view what it does not judge: unknown keys and hosts, duplicated
-headers, `Idempotency-Key`, bodies that are large or of another media type, other methods.
+headers, `Idempotency-Key`, bodies that are large or of another media type, query strings, other methods.
 """
 
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
-from urllib.parse import parse_qsl
 
-from django.conf import settings
 from rest_framework.exceptions import Throttled
 
-from compliance.api import gate, rate_limits
+from compliance.api import exceptions, gate, rate_limits
 from compliance.api.answers import Answer, json_answer
 from compliance.api.endpoint import Endpoint, EndpointRequest
-from compliance.api.gate import GateRequest
+from compliance.api.gate import Credential, GateRequest
 from compliance.api.rate_limits import Caller, RateLimit
-from compliance.api.rest.requests import Credential
+from compliance.api.rest.parsers import read_json
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.errors import ServiceError, Unavailable
-from compliance.observing import metrics, tracing
-from compliance.observing.request_counts import loop_counts
+from compliance.core.shares import AllTaken
+from compliance.observing import metrics
 from compliance.serving.batching import Batcher, QueueFull
 from compliance.serving.executors import Executors
 from compliance.serving.http.messages import Received
-from compliance.stores.redis import AsyncClient, AsyncScript
+from compliance.stores.redis import AsyncClient
 
 log = logging.getLogger(__name__)
 
 LARGEST_BODY = 8 * 1024  # octets of the largest body that is read here: the event loop stands still meanwhile
-MOST_PARAMETERS = 20
 COUNTED_TOGETHER = 100
 LONGEST_QUEUE = 2_000
+_Costs = tuple[tuple[Caller, int], ...]
 
 
 class KeyFinder(Protocol):
@@ -43,9 +41,6 @@ class KeyFinder(Protocol):
 
     async def find(self, request: GateRequest, secret: str) -> tuple[Environment, Credential] | None:
         """The key that a request presents, with its environment; None where the view has to judge it."""
-
-    def warm(self) -> None:
-        """Open connections before the first request."""
 
     def close(self) -> None:
         """Close the connections."""
@@ -55,20 +50,13 @@ class FastPath:
     """The endpoints of one web worker; `answer()` is called in its event loop only."""
 
     def __init__(self, endpoints: Iterable[Endpoint[Any, Any]], keys: KeyFinder) -> None:
-        self._endpoints = {(one.method, one.path, one.suffix): one for one in endpoints}
+        self._endpoints = {(one.method, one.path): one for one in endpoints}
         self._keys = keys
         self._client = AsyncClient()
-        self._script = AsyncScript(rate_limits.SCRIPT, self._client)
-        self._counts = Batcher[Caller, RateLimit](
+        self._counts = Batcher[_Costs, RateLimit](
             self._counted, largest=COUNTED_TOGETHER, longest_queue=LONGEST_QUEUE, name="rate_limits"
         )
         self._executors = Executors()
-
-    def warm(self) -> None:
-        """Open connections before the first request."""
-        self._keys.warm()
-        for endpoint in self._endpoints.values():
-            self._executors.warm(endpoint)
 
     async def close(self) -> None:
         """Finish what waits, and close the connections."""
@@ -83,14 +71,19 @@ class FastPath:
             return None
         began = time.monotonic() if received.correlation is None else received.correlation.began
         answer = await self._served(call)
-        method, route, status = received.method, call.endpoint.route, answer.status
-        seconds = time.monotonic() - began
-        loop_counts.note(method=method, route=route, status=status, seconds=seconds)
-        if settings.OTEL_EXPORTER_OTLP_ENDPOINT:
-            tags = {"http_request_method": method, "http_route": route, "http_response_status_code": status}
-            name, ids, failed = f"{method} {route}", received.correlation, status >= 500
-            tracing.record(ids, name, kind="SERVER", seconds=seconds, failed=failed, **tags)
+        metrics.note_answer(
+            method=received.method,
+            route=call.endpoint.route,
+            status=answer.status,
+            seconds=time.monotonic() - began,
+        )
         return answer
+
+    async def holder_of(self, received: Received) -> Hashable:
+        """Return in whose share the view answers a request: the tenant's of its key, else its address's."""
+        request = GateRequest(received.address, received.scheme, dict(received.headers))
+        found = await self._keys.find(request, gate.bearer_token(request) or "")
+        return gate.client_address(request) if found is None else found[1].tenant_id
 
     async def _admitted(self, received: Received) -> "_Call | None":
         """The endpoint call, authenticated if the endpoint needs a key; None to leave it to the view."""
@@ -99,66 +92,58 @@ class FastPath:
         if endpoint is None or not _is_plain(endpoint, received, headers):
             return None
         request = GateRequest(received.address, received.scheme, headers)
-        query = _query(received.query)
-        if query is None or not gate.has_known_host(request):
+        if not gate.is_known_host(headers.get("host", "")):
             return None
-        call = _Call(endpoint, request, parameter, query, received.body)
+        call = _Call(endpoint, request, parameter, received.body)
         if endpoint.scope is None:
             return call
-        found = await self._keys.find(request, endpoint.key_of(request, received.body))
-        if found is None or not endpoint.fits(request, received.body, found[1]):
-            return None
-        return call._replace(environment=found[0], key=found[1])
+        found = await self._keys.find(request, endpoint.key_of(request))
+        return None if found is None else call._replace(environment=found[0], key=found[1])
 
     async def _served(self, call: "_Call") -> Answer:
         """Count the call, do the work and show the outcome, or the error it met."""
         limit = None
         try:
-            limit = await self._counts.ask(call.caller)
+            limit = await self._counts.ask(call.costs)
             outcome = await self._outcome(call, limit)
             body, more = call.endpoint.show(outcome), call.endpoint.headers_of(outcome)
-        except QueueFull:
+        except (QueueFull, AllTaken):
             return call.refused(limit, Unavailable(call.endpoint.full, retry_after=1))
         except Exception as error:  # noqa: BLE001  (whatever it is, the client gets an answer)
             return call.refused(limit, error)
         return call.answer(limit, call.endpoint.status, body, more)
 
     async def _outcome(self, call: "_Call", limit: RateLimit) -> Any:
-        """The outcome of a call that was counted. Raises: ServiceError, Throttled, QueueFull."""
+        """The outcome of a call that was counted. Raises: ServiceError, Throttled, QueueFull, AllTaken."""
         endpoint, key = call.endpoint, call.key
         if not limit.allowed:
             raise Throttled(limit.retry_after)
         if key is not None and endpoint.scope is not None:
             gate.require_scope(key, endpoint.scope)
-        body = endpoint.body_of(call.body) if endpoint.method == "POST" else None
+        body = read_json(call.body) if endpoint.method == "POST" else None
         tenant_id = None if key is None else key.tenant_id
         key_id, headers = None if key is None else key.id, call.request.headers
-        question = endpoint.read(
-            EndpointRequest(now(), call.parameter, call.query, body, tenant_id, headers, key_id)
-        )
-        environment = endpoint.environment_of(question) if key is None else call.environment
-        return await self._executors.ask(endpoint, environment, question, tenant_id)
+        question = endpoint.read(EndpointRequest(now(), call.parameter, {}, body, tenant_id, headers, key_id))
+        environment = call.environment or endpoint.environment_of(question)
+        return await self._executors.of(endpoint, environment).ask(question, tenant_id)
 
     def _route(self, received: Received) -> tuple[Endpoint[Any, Any] | None, str]:
         method = "GET" if received.method == "HEAD" else received.method
-        folder, _, last = received.path.rpartition("/")
-        outer, _, inner = folder.rpartition("/")
-        if not last:
+        endpoint = self._endpoints.get((method, received.path))
+        if endpoint is not None and not received.path.endswith("/"):
+            return endpoint, ""
+        folder, _, parameter = received.path.rpartition("/")
+        endpoint = self._endpoints.get((method, f"{folder}/"))
+        if endpoint is None or not parameter or parameter in endpoint.reserved:
             return None, ""
-        # As a whole, with a parameter at the end, with a parameter before the last segment.
-        for path, parameter, suffix in (
-            (received.path, "", ""),
-            (f"{folder}/", last, ""),
-            (f"{outer}/", inner, f"/{last}"),
-        ):
-            endpoint = self._endpoints.get((method, path, suffix))
-            if endpoint is not None and (parameter or not path.endswith("/")):
-                return (None if parameter in endpoint.reserved else endpoint), parameter
-        return None, ""
+        return endpoint, parameter
 
-    async def _counted(self, callers: Sequence[Caller]) -> list[RateLimit]:
+    async def _counted(self, calls: Sequence[_Costs]) -> list[RateLimit]:
+        """The limit of each call: the first that refuses it, or that of its endpoint."""
         with metrics.timed(metrics.REDIS_SECONDS, metrics.REDIS_ERRORS, "rate_limits"):
-            return await rate_limits.hit_each(self._script, callers)
+            found = iter(await rate_limits.hit_each(self._client, [cost for call in calls for cost in call]))
+        limits = ([next(found) for _ in call] for call in calls)
+        return [next((one for one in of_call if not one.allowed), of_call[0]) for of_call in limits]
 
 
 class _Call(NamedTuple):
@@ -167,16 +152,21 @@ class _Call(NamedTuple):
     endpoint: Endpoint[Any, Any]
     request: GateRequest
     parameter: str
-    query: Mapping[str, str]
     body: bytes
     environment: Environment | None = None
     key: Credential | None = None
 
     @property
-    def caller(self) -> Caller:
-        """Whom the rate limit counts."""
+    def costs(self) -> _Costs:
+        """Whom the rate limits count, and how much."""
+        bucket, octets = self.endpoint.bucket, len(self.body)
         identity = gate.client_address(self.request) if self.key is None else str(self.key.id)
-        return Caller(self.endpoint.bucket, identity)
+        counted = (Caller(bucket, identity), rate_limits.cost_of(octets, bucket))
+        if self.key is None or self.environment is None or bucket not in rate_limits.COUNTED_BY_OCTETS:
+            return (counted,)
+        if not octets:
+            return (counted,)
+        return counted, (rate_limits.sender_of(self.environment, self.key), octets)
 
     def answer(
         self, limit: RateLimit | None, status: int, body: Any, more: Mapping[str, str] | None = None
@@ -188,30 +178,20 @@ class _Call(NamedTuple):
 
     def refused(self, limit: RateLimit | None, error: Exception) -> Answer:
         """The answer to an error; 500 for a defect, which is logged."""
-        found = self.endpoint.refusal(error, self.request)
+        found = exceptions.error_parts(error)
         if found is None:
             tenant = {} if self.key is None else {"tenant": self.key.tenant_id}
             log.error("unexpected error on %s", self.endpoint.path, exc_info=error, extra=tenant)
-            found = self.endpoint.refusal(ServiceError(), self.request) or (500, {}, {})
-        status, body, more = found
-        return self.answer(limit, status, body, more)
+            found = ServiceError.status, ServiceError.message, {}
+        status, message, more = found
+        return self.answer(limit, status, {"error": message}, more)
 
 
 def _is_plain(endpoint: Endpoint[Any, Any], received: Received, headers: Mapping[str, str]) -> bool:
     """Whether the request has no more to it than an endpoint's definition reads."""
-    if len(headers) != len(received.headers) or (received.query and not endpoint.takes_query):
+    if received.query or len(headers) != len(received.headers):
         return False
     if endpoint.method != "POST":
         return not received.body
-    is_read = headers.get("content-type", "").lower() in endpoint.media_types
+    is_read = headers.get("content-type", "").lower() in gate.JSON_TYPES
     return is_read and len(received.body) <= LARGEST_BODY and "idempotency-key" not in headers
-
-
-def _query(text: str) -> dict[str, str] | None:
-    """The parameters of a query string, the last value of each; None for one that the view has to judge."""
-    if not text.isascii():
-        return None
-    try:
-        return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_PARAMETERS))
-    except ValueError:
-        return None

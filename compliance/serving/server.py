@@ -1,51 +1,51 @@
 """Answers whole requests: plain ones by the fast path in the event loop, all others by the application."""
 
-import asyncio
 import logging
-from dataclasses import replace
-from typing import Protocol
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from compliance.api.answers import Answer
+from compliance.core.shares import AllTaken, SharedSlots
 from compliance.observing import correlation
-from compliance.observing.request_counts import UNROUTED, loop_counts
-from compliance.serving.django_process import DjangoProcess
+from compliance.observing.metrics import UNROUTED, note_answer
+from compliance.serving.django_process import MOST_WAITING, DjangoLost, DjangoProcess
 from compliance.serving.http import refusals
 from compliance.serving.http.messages import Received
+from compliance.serving.wsgi import Environ, WsgiApplication
+
+if TYPE_CHECKING:
+    from compliance.serving.fast_path import FastPath
 
 log = logging.getLogger(__name__)
 
 MOST_UNANSWERED = 128  # requests with the application or waiting for it; more are refused at once
-REBALANCE_AT = 3
-"""Requests with the application at which a client is asked to connect anew, perhaps to a less busy worker."""
-REBALANCE_SECONDS = 0.25  # the pause before a worker asks the next client
+BATCHES = "/v1/events/batch"
+"""The path whose requests may take seconds: of one tenant one at a time is with the application."""
+MOST_BATCHES = 4  # of all tenants
+BATCH_WAIT_SECONDS = 15.0
 
 
-class LoopEntrance(Protocol):
-    """Answers plain requests in the event loop."""
+@dataclass(frozen=True)
+class Site:
+    """What a worker serves: a WSGI application, and a fast path, which `fast_path` makes for each worker."""
 
-    def warm(self) -> None:
-        """Open connections before the first request."""
+    application: WsgiApplication
+    fast_path: Callable[[], "FastPath"]
 
-    async def answer(self, received: Received) -> Answer | None:
-        """The answer; None: the application has to give it."""
-
-    async def close(self) -> None:
-        """Close connections, once the requests under way are answered."""
+    def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """The application alone; gunicorn serves nothing that cannot be called."""
+        return self.application(environ, start_response)
 
 
 class Server:
     """What answers the requests of one worker: the views, and before them the fast path, if there is one."""
 
-    def __init__(self, views: DjangoProcess, *, fast_path: LoopEntrance | None = None) -> None:
+    def __init__(self, views: DjangoProcess, *, fast_path: "FastPath | None") -> None:
         self._views = views
         self._fast_path = fast_path
+        self._batches = SharedSlots(MOST_BATCHES, share=1, longest_queue=MOST_WAITING)
         self._unanswered = 0
-        self._no_rebalancing_until = 0.0
-
-    def warm(self) -> None:
-        """Open connections before the first request."""
-        if self._fast_path is not None:
-            self._fast_path.warm()
 
     async def close(self) -> None:
         """Close connections, once the requests under way are answered."""
@@ -56,34 +56,33 @@ class Server:
     async def answer(self, request: Received) -> Answer:
         """The answer to a request. Raises: DjangoLost when the application can give none any more."""
         correlation.enter(request.correlation)
-        answer = None
-        if self._fast_path is not None:
-            try:
-                answer = await self._fast_path.answer(request)
-            except Exception:
-                log.exception("unexpected error on the fast path of %s", request.path)
-                loop_counts.note(method=request.method, route=UNROUTED, status=500, seconds=0.0)
-                return refusals.FAILED.at(request.path)
-        return answer or await self._answer_by_views(request)
+        try:
+            answer = None if self._fast_path is None else await self._fast_path.answer(request)
+            return answer or await self._viewed(request)
+        except DjangoLost:
+            raise
+        except Exception:
+            log.exception("unexpected error on %s", request.path)
+            return refused(request, refusals.FAILED)
 
-    async def _answer_by_views(self, request: Received) -> Answer:
+    async def _viewed(self, request: Received) -> Answer:
         if self._unanswered >= MOST_UNANSWERED:
-            loop_counts.note(method=request.method, route=UNROUTED, status=503, seconds=0.0)
-            return refusals.FULL.at(request.path)
-        is_to_close = self._claim_rebalancing()
+            return refused(request, refusals.FULL)
+        is_batch = request.path == BATCHES
         self._unanswered += 1
         try:
-            answer = await self._views.answer(request)
+            holder = request.address if self._fast_path is None else await self._fast_path.holder_of(request)
+            if not is_batch:
+                return await self._views.answer(request, holder)
+            with await self._batches.wait(holder, seconds=BATCH_WAIT_SECONDS):
+                return await self._views.answer(request, holder)
+        except AllTaken:
+            return refused(request, refusals.BATCHING if is_batch else refusals.FULL)
         finally:
             self._unanswered -= 1
-        if is_to_close:
-            return replace(answer, headers=[*answer.headers, ("connection", "close")])
-        return answer
 
-    def _claim_rebalancing(self) -> bool:
-        """Whether to have the client connect anew: many requests wait, and the pause is over."""
-        now = asyncio.get_running_loop().time()
-        if self._unanswered + 1 < REBALANCE_AT or now < self._no_rebalancing_until:
-            return False
-        self._no_rebalancing_until = now + REBALANCE_SECONDS
-        return True
+
+def refused(request: Received, refusal: refusals.Refusal) -> Answer:
+    """Count a refusal that no view gives, and return its answer."""
+    note_answer(method=request.method, route=UNROUTED, status=refusal.status, seconds=0.0)
+    return refusal.at(request.path)

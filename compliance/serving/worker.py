@@ -1,27 +1,41 @@
-"""A gunicorn worker that serves a WSGI application, or one with a fast path, from an event loop."""
+"""A gunicorn worker that serves a `Site` from an event loop, and gunicorn's log lines."""
 
 import asyncio
+import logging.config
 import os
 import signal
-import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvloop
 from django.conf import settings
+from gunicorn.glogging import Logger
 from gunicorn.workers.base import Worker
 
 from compliance.api.answers import Answer
-from compliance.core import patience
-from compliance.observing.request_counts import UNROUTED, loop_counts, note_refused
-from compliance.serving.django_process import DjangoLost, DjangoProcess, ForkedDjango, ThreadedDjango
+from compliance.core import environments
+from compliance.observing import metrics
+from compliance.serving.django_process import DjangoLost, DjangoProcess
 from compliance.serving.http import refusals
 from compliance.serving.http.listener import Listener
 from compliance.serving.http.messages import Received
-from compliance.serving.server import LoopEntrance, Server
-from compliance.serving.site import Site
-from compliance.serving.traffic import Traffic
+from compliance.serving.server import Server, Site, refused
+
+if TYPE_CHECKING:
+    from compliance.serving.fast_path import FastPath
 
 HEARTBEAT_SECONDS = 1.0
+
+
+class ServerLog(Logger):
+    """Hands gunicorn's lines to the handlers of the settings; there is no access log."""
+
+    def setup(self, cfg: Any) -> None:
+        self.loglevel = logging.INFO
+        logging.config.dictConfig(settings.LOGGING)
+        for one in (self.error_log, self.access_log):
+            one.handlers.clear()
+            one.propagate = one is self.error_log
+        self.error_log.setLevel(self.loglevel)
 
 
 class LoopWorker(Worker):
@@ -38,71 +52,48 @@ class LoopWorker(Worker):
 
         The views' process inherits how long the worker waits for a database.
         """
-        patience.limit_process(patience.SERVING_SECONDS)
-        threads = settings.WEB_THREADS
-        views: DjangoProcess
-        fast_path: LoopEntrance | None = None
-        if isinstance(self.wsgi, Site):
-            site = self.wsgi
-            views = ForkedDjango(
-                site.application,
-                threads=threads,
-                startup=site.startup,
-                inherited=[one.fileno() for one in self.sockets],
-            )
-            fast_path = site.fast_path()
-        else:
-            views = ThreadedDjango(self.wsgi, threads=threads)
+        environments.limit_process(environments.SERVING_SECONDS)
+        site: Site = self.wsgi
+        views = DjangoProcess.fork(
+            site.application,
+            threads=settings.WEB_THREADS,
+            inherited=[one.fileno() for one in self.sockets],
+        )
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(self._serve(Server(views, fast_path=fast_path)))
+            runner.run(self._serve(views, site.fast_path()))
 
-    async def _serve(self, server: Server) -> None:
-        ended, traffic = asyncio.Event(), Traffic()
+    async def _serve(self, views: DjangoProcess, fast_path: "FastPath") -> None:
+        ended, server = asyncio.Event(), Server(views, fast_path=fast_path)
 
         async def answer(request: Received) -> Answer:
-            began = time.perf_counter()
-            found = await answered(request)
-            seconds, at = time.perf_counter() - began, time.time()
-            traffic.note(
-                method=request.method, path=request.path, status=found.status, seconds=seconds, at=at
-            )
-            return found
-
-        async def answered(request: Received) -> Answer:
             try:
                 return await server.answer(request)
             except DjangoLost:
                 # gunicorn starts another worker with views of its own.
                 self.log.error("The views of worker %d have ended", self.pid)
                 ended.set()
-                loop_counts.note(method=request.method, route=UNROUTED, status=503, seconds=0.0)
-                return refusals.FULL.at(request.path)
+                return refused(request, refusals.FULL)
 
         listener = Listener(
             [one.sock for one in self.sockets],
             answer,
             largest_body=settings.DATA_UPLOAD_MAX_MEMORY_SIZE,
-            refused=note_refused,
+            refused=metrics.note_refused,
             has_peers=self.cfg.workers > 1,
         )
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
             loop.add_signal_handler(number, ended.set)
-        server.warm()
         listener.start()
         self.log.info("Worker %d serves", self.pid)
-        flushing = asyncio.gather(traffic.flush_until(ended), loop_counts.flush_until(ended))
-        await self._beat_until(ended)
-        await listener.stop(within=self.cfg.graceful_timeout)
-        await flushing
-        await traffic.flush()
-        loop_counts.flush()
-        await server.close()
-
-    async def _beat_until(self, ended: asyncio.Event) -> None:
-        """Tell gunicorn once a second that the loop turns; return when it asks to end or has died."""
+        metrics.gather()
+        # Tell gunicorn once a second that the loop turns, until it asks to end or has died.
         while not ended.is_set() and os.getppid() == self.ppid:
             self.notify()
             waiting: asyncio.Task[Any] = asyncio.ensure_future(ended.wait())
             await asyncio.wait([waiting], timeout=HEARTBEAT_SECONDS)
             waiting.cancel()
+            metrics.flush()
+        await listener.stop(within=self.cfg.graceful_timeout)
+        await server.close()
+        metrics.flush()

@@ -1,9 +1,9 @@
-"""A request as a WSGI environment (PEP 3333), and a WSGI application's answer, collected."""
+"""A request as a WSGI environment (PEP 3333), and a WSGI application's answer."""
 
 import io
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from compliance.api.answers import Answer, Headers
@@ -57,19 +57,6 @@ class OpenAnswer:
     pieces: Iterator[bytes]
     close: Callable[[], None]
 
-    def collected(self) -> Answer:
-        """The answer with its whole body."""
-        try:
-            return replace(self.head, body=b"".join(self.pieces))
-        finally:
-            self.close()
-
-
-def run(application: WsgiApplication, environ: Environ) -> Answer:
-    """The application's whole answer."""
-    found = begin(application, environ)
-    return found.collected() if isinstance(found, OpenAnswer) else found
-
 
 def begin(application: WsgiApplication, environ: Environ) -> Answer | OpenAnswer:
     """The application's answer; one of Django's streaming responses of unknown length stays open.
@@ -82,9 +69,10 @@ def begin(application: WsgiApplication, environ: Environ) -> Answer | OpenAnswer
         told.append((int(status.split(" ", 1)[0]), headers))
 
     pieces = application(environ, start_response)
-    may_stream = getattr(pieces, "streaming", False) and told[-1][0] not in BODILESS
-    if may_stream and "content-length" not in {name.lower() for name, _ in told[-1][1]}:
-        return OpenAnswer(Answer(*told[-1], b""), iter(pieces), pieces.close)  # type: ignore[attr-defined]
+    if getattr(pieces, "streaming", False):
+        status, headers = told[-1]
+        if status not in BODILESS and "content-length" not in {name.lower() for name, _ in headers}:
+            return OpenAnswer(Answer(status, headers, b""), iter(pieces), pieces.close)  # type: ignore[attr-defined]
     try:
         body = b"".join(pieces)
     finally:
@@ -92,5 +80,4 @@ def begin(application: WsgiApplication, environ: Environ) -> Answer | OpenAnswer
         if close is not None:
             close()
         environ["wsgi.input"].close()  # else the body stays until the request is collected as garbage
-    status, headers = told[-1]
-    return Answer(status, headers, body)
+    return Answer(*told[-1], body)

@@ -1,6 +1,6 @@
 """Django's settings, gathered from rooms; each room declares the environment variables it reads.
 
-docs/settings.md lists them all, and is made by `manage.py settings --page`.
+docs/settings.md lists them all and says what each is for.
 """
 
 from compliance.settings.console import *

@@ -6,7 +6,7 @@ from compliance.settings.service import BASE_URL, HTTPS
 signing_in = Section("Console")
 
 LOGIN_REDIRECT_URL = "admin:index"
-LOGIN_URL = "admin:login"
+LOGIN_URL = "account_login"
 AUTH_PASSWORD_VALIDATORS = [
     {
         "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
@@ -15,31 +15,30 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
 ]
-SESSION_ENGINE = "compliance.people.doors.session_store"
+SESSION_ENGINE = "people.doors.session_store"
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_AGE = 12 * 3600
+CSRF_FAILURE_VIEW = "compliance.console.views.refused_form"
 CSRF_TRUSTED_ORIGINS = [BASE_URL]
 
 SECOND_FACTOR: str = signing_in.text(
     "SECOND_FACTOR",
     "operators",
-    "Who [signs in](console.md#signing-in) with a second factor: `operators`, `everyone` or `nobody`, of"
-    " which `check --deploy` warns (`people.W001`).",
+    "Who [signs in](console.md#signing-in) with a second factor: `operators`, `everyone` or `nobody`"
+    " (`people.W001`).",
 )
 WEBAUTHN_ORIGIN: str = signing_in.text(
     "WEBAUTHN_ORIGIN",
     "",
-    "Scheme, host and port of the console's pages, which security keys sign for: HTTPS and a host name, or"
-    " localhost; other settings are refused (`people.E002`).",
+    "Scheme, host and port of the console's pages: HTTPS and a host name, or localhost (`people.E002`).",
     default_is="BASE_URL's; on loopback http://localhost:<port>",
 )
 WEBAUTHN_RP_ID: str = signing_in.text(
     "WEBAUTHN_RP_ID",
     "",
-    "Domain that security keys are bound to; a parent domain lets them outlive a new host name, and"
-    " changing it ends every key.",
+    "Domain that security keys are bound to; changing it ends every key.",
     default_is="the origin's host",
 )
 SIGN_IN_LINK_HOURS: int = signing_in.integer(
@@ -53,7 +52,7 @@ SIGN_IN_LINK_HOURS: int = signing_in.integer(
 SIGN_IN_FAILURES_PER_ADDRESS: int = signing_in.integer(
     "SIGN_IN_FAILURES_PER_ADDRESS",
     100,
-    "Failed sign-ins in an hour after which an address is refused for the rest of it.",
+    "Failed sign-ins in an hour after which an address is refused.",
     least=1,
 )
 EMAIL_HOST: str = signing_in.text(
@@ -66,19 +65,50 @@ EMAIL_HOST_PASSWORD: str = signing_in.text("EMAIL_HOST_PASSWORD", "", "Its passw
 DEFAULT_FROM_EMAIL: str = signing_in.text("EMAIL_FROM", "service@localhost", "Sender of the messages.")
 EMAIL_TIMEOUT = 10
 
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "people_cache",
+        # So many that nobody makes the database forget attempts by more of them.
+        "OPTIONS": {"MAX_ENTRIES": 100_000},
+    }
+}
+ACCOUNT_ADAPTER = "people.doors.adapters.AccountAdapter"
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_FORMS = {"change_password": "people.doors.password_form.OwnPasswordForm"}
+ACCOUNT_LOGIN_TIMEOUT = 600
+ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_SESSION_COOKIE_AGE = SESSION_COOKIE_AGE
+ACCOUNT_REAUTHENTICATION_METHODS = ["password", "mfa"]
+ACCOUNT_RATE_LIMITS = {
+    "login_failed": f"10/m/ip,{SIGN_IN_FAILURES_PER_ADDRESS}/h/ip,5/5m/key,20/1h/key,50/1d/key",
+    "sign_on_failed": f"{SIGN_IN_FAILURES_PER_ADDRESS}/h/ip",
+}
+USERSESSIONS_ADAPTER = "people.doors.adapters.SessionsAdapter"
+MFA_ADAPTER = "people.doors.adapters.FactorAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "recovery_codes", "webauthn"]
+MFA_FORMS = {
+    "add_webauthn": "people.doors.key_forms.AddKeyForm",
+    "authenticate_webauthn": "people.doors.key_forms.SignInKeyForm",
+    "reauthenticate_webauthn": "people.doors.key_forms.ConfirmKeyForm",
+}
+MFA_ALLOW_UNVERIFIED_EMAIL = True
+MFA_TOTP_TOLERANCE = 1
+MFA_RECOVERY_CODE_DIGITS = 12
+MFA_RECOVERY_CODES_SHOW_ONCE = True
+
 single = Section(
     "Single sign-on",
     "[What it does](console.md#single-sign-on). Register `BASE_URL/admin/live/login/sso/callback/` at the"
-    " provider as the redirect URI\nand `BASE_URL/admin/live/login/` as the address after log-out. No"
-    " command starts with half a configuration or an issuer that is\nneither `https://` nor on this machine"
-    " (`people.E003` to `E005`).",
+    " provider as the redirect URI\nand `BASE_URL/admin/live/login/` as the address after log-out.",
 )
 
 OIDC_ISSUER: str = single.text(
     "OIDC_ISSUER",
     "",
-    "The OpenID Connect issuer, character by character as in its discovery document; single sign-on is off"
-    " without issuer, client id and client secret.",
+    "The OpenID Connect issuer, as in its discovery document; off without issuer, client id and secret.",
 )
 OIDC_CLIENT_ID: str = single.text("OIDC_CLIENT_ID", "", "This service's client id at the provider.")
 OIDC_CLIENT_SECRET: str = single.text(
@@ -97,21 +127,19 @@ OIDC_ALGORITHMS: list[str] = single.words(
 OIDC_ALLOWED_CLAIM: str = single.text(
     "OIDC_ALLOWED_CLAIM",
     "",
-    "A claim of the ID token, such as `groups`, that must have one of the allowed values at each sign-in;"
-    " empty: every account of the provider will do.",
+    "A claim of the ID token, such as `groups`, that must have one of the allowed values.",
 )
 OIDC_ALLOWED_VALUES: list[str] = single.words("OIDC_ALLOWED_VALUES", [], "Those values.")
 OIDC_CREATE_PEOPLE: bool = single.flag(
     "OIDC_CREATE_PEOPLE",
     False,
-    "Whether an unknown account makes a person, without memberships; `check --deploy` warns where no claim is"
-    " demanded (`people.W003`).",
+    "Whether an unknown account makes a person, without memberships (`people.W003`).",
 )
 OIDC_ONLY: bool = single.flag(
     "OIDC_ONLY",
     False,
-    "Whether nobody signs in with a password. While the provider is away, `manage.py sign_in_link NAME"
-    " --reason TEXT` prints a link that signs an operator in once, with the second factor.",
+    "Whether nobody signs in with a password; `manage.py sign_in_link NAME --reason TEXT` prints a link that"
+    " signs an operator in once.",
 )
 OIDC_SECOND_FACTOR_AMR: list[str] = single.words(
     "OIDC_SECOND_FACTOR_AMR", [], "Values of `amr` that stand for our second factor, such as `otp,hwk`."

@@ -1,4 +1,4 @@
-"""How a setting is declared, with its type, default, unit and purpose, and read from the environment."""
+"""Declarations of settings, each with its type, default, unit and purpose, and read from the environment."""
 
 import math
 import os
@@ -36,7 +36,6 @@ class Variable:
     kind: str
     default: str
     unit: str
-    sentence: str
     is_secret: bool
     is_required: bool
     takes_file: bool
@@ -46,49 +45,49 @@ class Variable:
 
 
 class Section:
-    """A group of settings: one heading of docs/settings.md.
+    """A group of settings: one heading of docs/settings.md, which says what each is for.
 
     Each method declares one variable, reads it from the environment, or from the file that `<name>_FILE`
     names, and returns its value. What cannot be read is noted in `problems`, by name and reason, never by
-    value; `refuse_problems()` raises them all at once.
+    value; `refuse_problems()` raises them all at once. A `note` is for readers of the code.
     """
 
     every: list["Section"] = []
     problems: list[str] = []
 
-    def __init__(self, title: str, introduction: str = "") -> None:
-        self.title, self.introduction = title, introduction
+    def __init__(self, title: str, note: str = "") -> None:
+        self.title, self.note = title, note
         self.variables: list[Variable] = []
         Section.every.append(self)
 
     def text(
-        self, name: str, default: D, sentence: str, *, parse: Callable[[str], str] = str, **facts: Any
+        self, name: str, default: D, note: str = "", *, parse: Callable[[str], str] = str, **facts: Any
     ) -> str | D:
         """Declare a text; `parse` returns it or raises a ValueError that does not show it."""
-        return self._declare(name, "text", parse, default, sentence, **facts)
+        return self._declare(name, "text", parse, default, **facts)
 
-    def flag(self, name: str, default: D, sentence: str, **facts: Any) -> bool | D:
-        return self._declare(name, "flag", _flag, default, sentence, **facts)
+    def flag(self, name: str, default: D, note: str = "", **facts: Any) -> bool | D:
+        return self._declare(name, "flag", _flag, default, **facts)
 
-    def integer(self, name: str, default: D, sentence: str, **facts: Any) -> int | D:
-        return self._declare(name, "integer", _integer, default, sentence, **facts)
+    def integer(self, name: str, default: D, note: str = "", **facts: Any) -> int | D:
+        return self._declare(name, "integer", _integer, default, **facts)
 
-    def number(self, name: str, default: float, sentence: str, **facts: Any) -> float:
+    def number(self, name: str, default: float, note: str = "", **facts: Any) -> float:
         """Declare a number that may have a fraction."""
-        return self._declare(name, "number", _number, default, sentence, **facts)
+        return self._declare(name, "number", _number, default, **facts)
 
-    def words(self, name: str, default: list[str], sentence: str, **facts: Any) -> list[str]:
+    def words(self, name: str, default: list[str], note: str = "", **facts: Any) -> list[str]:
         """Declare a list, written with commas between its items."""
-        return self._declare(name, "list", _words, default, sentence, **facts)
+        return self._declare(name, "list", _words, default, **facts)
 
-    def networks(self, name: str, sentence: str) -> list[Network]:
+    def networks(self, name: str) -> list[Network]:
         """Declare a list of IP addresses and networks, none by default; an address is a network of one."""
         nothing: list[Network] = []
-        return self._declare(name, "networks", _networks, nothing, sentence)
+        return self._declare(name, "networks", _networks, nothing)
 
-    def external(self, name: str, kind: str, default: str, sentence: str) -> None:
+    def external(self, name: str, kind: str, default: str) -> None:
         """Declare a variable that a library reads, or that is read before the settings load."""
-        self._declare(name, kind, str, default, sentence, takes_file=False)
+        self._declare(name, kind, str, default, takes_file=False)
 
     def _declare(
         self,
@@ -96,7 +95,6 @@ class Section:
         kind: str,
         parse: Callable[[str], T],
         default: D,
-        sentence: str,
         *,
         unit: str = "",
         secret: bool = False,
@@ -110,32 +108,37 @@ class Section:
 
         `default_is` describes a default that another setting decides; `least` and `most` bound a number.
         """
-        if any(name == one.name for section in Section.every for one in section.variables):
+        others = {one.name: one for section in Section.every for one in section.variables}
+        if name in others:
             raise ImproperlyConfigured(f"{name} is declared twice")
         value: T | D = default
-        source = "default"
+        source, bounds = "default", _bounds(least, most)
         try:
             raw, source = _raw(name, takes_file=takes_file)
-            value = default if raw is None else _bounded(parse(raw), least, most)
+            found: Any = default if raw is None else parse(raw)
+            if raw is not None and not (_at_least(found, least) and _at_least(most, found)):
+                Section.problems.append(f"{name} is not {bounds}")
+            else:
+                value = found
         except ValueError as fault:
             Section.problems.append(str(fault) if str(fault).startswith(name) else f"{name} {fault}")
         else:
             if required and not value:
                 Section.problems.append(f"{name} is not set")
-        shown = _as_text(value)
+        stand_in = others.get(default_is)
+        shown = _as_text(value) or ("" if stand_in is None or stand_in.is_secret else stand_in.value)
         self.variables.append(
             Variable(
                 name=name,
                 kind=kind,
                 default=default_is or _as_text(default),
                 unit=unit,
-                sentence=sentence,
                 is_secret=secret,
                 is_required=required,
                 takes_file=takes_file,
                 source=source,
                 value=("set" if shown else "") if secret else shown,
-                bounds=_bounds(least, most),
+                bounds=bounds,
             )
         )
         return value
@@ -202,19 +205,16 @@ def _networks(raw: str) -> list[Network]:
         raise ValueError("has an item that is no IP address or network") from None
 
 
-def _bounded(value: T, least: float | None, most: float | None) -> T:
-    number: Any = value
-    if (least is not None and number < least) or (most is not None and number > most):
-        raise ValueError(f"is not {_bounds(least, most)}")
-    return value
+def _at_least(number: Any, bound: Any) -> bool:
+    return number is None or bound is None or number >= bound
 
 
 def _bounds(least: float | None, most: float | None) -> str:
     if least is not None and most is not None:
-        return f"{least} to {most}"
+        return f"{least}-{most}"
     if least is not None:
-        return f"{least} or more"
-    return "" if most is None else f"{most} or less"
+        return f"≥{least}"
+    return "" if most is None else f"≤{most}"
 
 
 def _as_text(value: object) -> str:

@@ -1,4 +1,4 @@
-"""What Django and REST framework run: applications, middleware, templates, static files."""
+"""Configuration of Django and REST framework: applications, middleware, templates, static files."""
 
 from typing import Any
 
@@ -7,34 +7,37 @@ from compliance.console.unfold_settings import unfold_settings
 from compliance.settings.service import BASE_DIR, BASE_URL, SERVICE_TITLE
 
 ROOT_URLCONF = "compliance.urls"
-CONSOLE_URLCONF = "compliance.ops.console_urls"
+CONSOLE_URLCONF = "ops.console_urls"
 WSGI_APPLICATION = "compliance.wsgi.application"
 APPEND_SLASH = False
-USE_TZ = True
 TIME_ZONE = "UTC"
-LANGUAGE_CODE = "en-us"
 USE_I18N = False
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 INSTALLED_APPS = [
     "unfold.apps.BasicAppConfig",
     "unfold.contrib.filters",
-    "compliance.people.apps.ConsoleConfig",
+    "people.apps.ConsoleConfig",
     # Before Django's app, whose commands it replaces.
-    "compliance.people.apps.PeopleConfig",
+    "people.apps.PeopleConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "django.contrib.humanize",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.usersessions",
     "rest_framework",
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "compliance.api",
     "auditlog",
-    "compliance.tenancy",
+    "tenancy",
     "webhooks",
-    "compliance.incidents",
+    "incidents",
     "agents",
     "certificates",
     "events",
@@ -42,10 +45,10 @@ INSTALLED_APPS = [
     "events.figures",
     "delegation",
     "delegation.issuers",
-    "compliance.signals",
-    "compliance.gateway",
-    "compliance.reports",
-    "compliance.ops",
+    "signals",
+    "gateway",
+    "reports",
+    "ops",
 ]
 
 MIDDLEWARE = [
@@ -55,14 +58,16 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "compliance.console.middleware.ConsoleMiddleware",
     "delegation.oauth.middleware.OAuthMiddleware",
-    "compliance.tenancy.admission.AdmissionMiddleware",
-    "compliance.api.middleware.EnvelopeMiddleware",
+    "tenancy.admission.AdmissionMiddleware",
+    "compliance.api.exceptions.EnvelopeMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
-    "compliance.tenancy.middleware.EnvironmentMiddleware",
+    "tenancy.middleware.EnvironmentMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "people.middleware.SignInPagesMiddleware",
 ]
 
 TEMPLATES: list[dict[str, Any]] = [
@@ -83,10 +88,6 @@ TEMPLATES: list[dict[str, Any]] = [
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "compliance" / "static"]
 WHITENOISE_USE_FINDERS = True
-STORAGES = {
-    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
-}
 
 REST_FRAMEWORK = framework_settings.REST_FRAMEWORK
 SPECTACULAR_SETTINGS = framework_settings.spectacular_settings(title=SERVICE_TITLE, base_url=BASE_URL)

@@ -9,13 +9,8 @@ from compliance.settings.stores import BROKER_URL
 
 section = Section("Processes and logs")
 
-WEB_THREADS: int = section.integer("WEB_THREADS", 8, "Threads of each web worker's Django process.", least=1)
-section.external(
-    "COMPILED",
-    "flag",
-    "1",
-    "With 0 the scorer runs as Python even if it was compiled; read before the settings load.",
-)
+WEB_THREADS: int = section.integer("WEB_THREADS", 8, least=1)
+section.external("COMPILED", "flag", "1")
 
 # PostgreSQL holds all work to do; a message only tells of it early.
 CELERY_BROKER_URL = BROKER_URL
@@ -26,35 +21,33 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     # One try: a request would wait through the pauses between several. A worker retries for ever.
     "max_retries": 0,
     "global_keyprefix": f"{SERVICE_NAME}:celery:",
-    "visibility_timeout": 3600,
 }
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
-CELERY_TASK_SERIALIZER = "json"
-CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 # Tasks look after their connections themselves: Celery would close them around each task.
 CELERY_DB_REUSE_MAX = sys.maxsize
-CELERY_TIMEZONE = "UTC"
+# What is promised within seconds has a queue and a worker of its own; all else is in the queue "celery".
+CELERY_TASK_ROUTES = {
+    name: {"queue": "urgent"}
+    for name in (
+        *("auditlog.seal", "certificates.publish_crl", "certificates.publish_due_crls"),
+        *("ops.heartbeat", "events.sweep_high_risk"),
+    )
+}
 
-LOG_LEVEL: str = section.text("LOG_LEVEL", "INFO", "Least severe level of the lines logged.")
-LOG_FORMAT: str = section.text(
-    "LOG_FORMAT", "json", "`json`: one document a line; `console`: text for a person."
-)
+LOG_LEVEL: str = section.text("LOG_LEVEL", "INFO")
+LOG_FORMAT: str = section.text("LOG_FORMAT", "json")
 # Ids and statuses; never keys, tokens or payloads.
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "filters": {"client_faults": {"()": "compliance.observing.logs.ClientFaultFilter"}},
-    "formatters": {"line": {"()": "compliance.observing.logs.formatter", "style": LOG_FORMAT}},
+    "formatters": {"line": {"()": "compliance.observing.logs.LineFormatter", "style": LOG_FORMAT}},
     "handlers": {
-        "stderr": {
-            "class": "logging.StreamHandler",
-            "formatter": "line",
-            "filters": ["client_faults"],
-        }
+        "stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["client_faults"]}
     },
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {
@@ -65,25 +58,6 @@ LOGGING: dict[str, Any] = {
     },
 }
 
-METRICS_DIR: str = section.text(
-    "METRICS_DIR",
-    "",
-    "Folder where processes of a machine or container share their metrics, best on tmpfs; empty: no metrics.",
-)
-METRICS_TOKEN: str = section.text(
-    "METRICS_TOKEN",
-    "",
-    "Token that readers of `/metrics` present (`Authorization: Bearer`); without it the web answers 404.",
-    secret=True,
-)
-METRICS_LISTEN: str = section.text(
-    "METRICS_LISTEN",
-    "",
-    "Address and port where a worker, sender, beat or key host serves `/metrics`; other than on loopback with"
-    " the token only.",
-)
-OTEL_EXPORTER_OTLP_ENDPOINT: str = section.text(
-    "OTEL_EXPORTER_OTLP_ENDPOINT",
-    "",
-    "Where spans are sent (OTLP over HTTP) if requirements-otel.txt is installed; empty: none are made.",
-)
+METRICS_DIR: str = section.text("METRICS_DIR", "")
+METRICS_TOKEN: str = section.text("METRICS_TOKEN", "", secret=True)
+METRICS_LISTEN: str = section.text("METRICS_LISTEN", "")

@@ -1,18 +1,19 @@
 """PostgreSQL, one database for each environment, and Redis."""
 
+import re
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import environ
+import redis
 from django.core.exceptions import ImproperlyConfigured
+from kombu import Connection
+from redis.exceptions import RedisError
 
-from compliance.settings import redis_address
 from compliance.settings.declaring import Section
 from compliance.settings.service import SERVICE_NAME
 
-section = Section(
-    "Stores",
-    "Roles and their rights: [operations](operations.md#database-roles). Owners are for `migrate` alone.",
-)
+section = Section("Stores")
 
 
 def _parsed(name: str, url: str, **facts: Any) -> dict[str, Any]:
@@ -26,28 +27,18 @@ def _parsed(name: str, url: str, **facts: Any) -> dict[str, Any]:
     return {"USER": "", "PASSWORD": "", "HOST": "", "PORT": "", "NAME": "", **config}
 
 
-DATABASE_CITUS: bool = section.flag(
-    "DATABASE_CITUS",
-    False,
-    "Tables are distributed by Citus: statements are planned for their values and lock rows of one tenant.",
-)
+DATABASE_CITUS: bool = section.flag("DATABASE_CITUS", False)
 # What each session is set to (times in ms). A pooler in transaction mode shares sessions between clients:
 # there the service's role has these as its defaults.
 DATABASE_SESSION: dict[str, str] = {
     "statement_timeout": "30000",
-    "lock_timeout": "10000",
+    "lock_timeout": "1000",
     "TimeZone": "UTC",
     # Plan a prepared statement once, not for each list of agents; what spans shards has no generic plan.
     "plan_cache_mode": "auto" if DATABASE_CITUS else "force_generic_plan",
 }
-DATABASE_PREPARED_STATEMENTS: bool = section.flag(
-    "DATABASE_PREPARED_STATEMENTS",
-    True,
-    "False behind PgBouncer before 1.21, which loses prepared statements in transaction mode.",
-)
-DATABASE_CONNECT_TIMEOUT: int = section.integer(
-    "DATABASE_CONNECT_TIMEOUT", 3, "Time to open a connection.", unit="seconds", least=1
-)
+DATABASE_PREPARED_STATEMENTS: bool = section.flag("DATABASE_PREPARED_STATEMENTS", True)
+DATABASE_CONNECT_TIMEOUT: int = 3  # time to open a connection
 
 
 UNSUPPORTED: Final = {"isolation_level", "pool"}
@@ -82,36 +73,19 @@ _VARIABLES = {"default": ("DATABASE", "live"), "test": ("TEST_DATABASE", "test")
 DATABASES_DIRECT: dict[str, dict[str, Any]] = {
     alias: _service(f"{prefix}_DIRECT_URL", url, is_pooled=False)
     for alias, (prefix, environment) in _VARIABLES.items()
-    if (
-        url := section.text(
-            f"{prefix}_DIRECT_URL",
-            "",
-            f"The {environment} database's server itself, where `{prefix}_URL` leads to a pooler in"
-            " transaction mode.",
-            secret=True,
-        )
-    )
+    if (url := section.text(f"{prefix}_DIRECT_URL", "", secret=True))
 }
 DATABASES: dict[str, dict[str, Any]] = {
     alias: _service(
         f"{prefix}_URL",
-        section.text(
-            f"{prefix}_URL",
-            "",
-            f"The {environment} database, as the service's role.",
-            secret=True,
-            required=True,
-        ),
+        section.text(f"{prefix}_URL", "", secret=True, required=True),
         is_pooled=alias in DATABASES_DIRECT,
     )
     for alias, (prefix, environment) in _VARIABLES.items()
 }
 
 DATABASE_AUDITOR: str = section.text(
-    "DATABASE_AUDITOR",
-    f"{SERVICE_NAME}_auditor",
-    "Role that may read the audit log and nothing else; the console's connections to the log assume it.",
-    default_is="<SERVICE_NAME>_auditor",
+    "DATABASE_AUDITOR", f"{SERVICE_NAME}_auditor", default_is="<SERVICE_NAME>_auditor"
 )
 
 
@@ -128,59 +102,43 @@ def _auditor(alias: str) -> dict[str, Any]:
 DATABASES |= {f"{alias}_auditor": _auditor(alias) for alias in ("default", "test")}
 
 
-def _owner(name: str, environment: str) -> dict[str, Any]:
+def _owner(name: str) -> dict[str, Any]:
     """Credentials of the role that owns the tables; empty where DATABASE_URL's role owns them itself."""
-    url = section.text(
-        name,
-        "",
-        f"The {environment} database, as the role that owns its tables; no process that serves should have"
-        " it.",
-        secret=True,
-        default_is="the service's role",
-    )
+    url = section.text(name, "", secret=True, default_is="the service's role")
     config = _parsed(name, url) if url else {}
     return {field: config[field] for field in ("USER", "PASSWORD", "HOST", "PORT") if config}
 
 
 # For migrations and grants only.
 DATABASE_OWNERS = {
-    "default": _owner("DATABASE_OWNER_URL", "live"),
-    "test": _owner("TEST_DATABASE_OWNER_URL", "test"),
+    "default": _owner("DATABASE_OWNER_URL"),
+    "test": _owner("TEST_DATABASE_OWNER_URL"),
 }
 DATABASE_READER: str = section.text(
-    "DATABASE_READER",
-    f"{SERVICE_NAME}_reader",
-    "Role that may read all but secrets; `migrate` grants its privileges if it exists.",
-    default_is="<SERVICE_NAME>_reader",
+    "DATABASE_READER", f"{SERVICE_NAME}_reader", default_is="<SERVICE_NAME>_reader"
 )
 DATABASE_ROUTERS = ["compliance.core.environments.EnvironmentRouter"]
 
-REDIS_URL: str = section.text(
-    "REDIS_URL",
-    "redis://127.0.0.1:6379/0",
-    "Redis or Valkey: rate limits, states of the scorer, messages to workers;"
-    " `redis+cluster://:password@host:port,host:port` is a cluster, and `unix:///path` a socket;"
-    " with these two `BROKER_URL` must be given. `rediss` is TLS.",
-    secret=True,
-    parse=redis_address.checked,
-)
-# One server, or a primary with replicas: Celery's transport waits for several keys at once (BRPOP) and moves
-# messages in transactions over several keys, which no cluster does.
-BROKER_URL: str = section.text(
-    "BROKER_URL",
-    REDIS_URL,
-    "Redis or Valkey for messages to workers: one server, or a primary with replicas, never a cluster"
-    " (`redis://` or `rediss://`).",
-    secret=True,
-    default_is="REDIS_URL's",
-    parse=redis_address.checked_broker,
-)
-if section.variables[-1].source == "default" and not redis_address.is_for_broker(REDIS_URL):
-    Section.problems.append("BROKER_URL is not set, and Celery cannot use REDIS_URL")
-REDIS_TIMEOUT_SECONDS: float = section.number(
-    "REDIS_TIMEOUT_SECONDS",
-    0.5,
-    "Time to wait for Redis; then the service goes on without.",
-    unit="seconds",
-    least=0.01,
-)
+
+def _redis(url: str) -> str:
+    """Return the address of one Redis server that redis-py and Celery both accept.
+
+    Raises: ValueError, which does not show the address.
+    """
+    try:
+        parts = urlsplit(url)
+        redis.Redis.from_url(url).connection_pool.make_connection()  # refuses unknown options, asks nobody
+        Connection(url)
+        # `urlsplit` lowers the scheme; redis-py takes a database that is no number for the first one.
+        is_address = url.startswith(("redis://", "rediss://")) and url.isprintable() and " " not in url
+        is_usable = is_address and parts.hostname and re.fullmatch(r"(/\d*)?", parts.path, re.ASCII)
+    except (ValueError, TypeError, KeyError, RedisError):
+        is_usable = False
+    if not is_usable:
+        raise ValueError("is no address of one Redis server (redis:// or rediss://…)")
+    return url
+
+
+REDIS_URL: str = section.text("REDIS_URL", "redis://127.0.0.1:6379/0", secret=True, parse=_redis)
+BROKER_URL: str = section.text("BROKER_URL", REDIS_URL, secret=True, default_is="REDIS_URL's", parse=_redis)
+REDIS_TIMEOUT_SECONDS: float = section.number("REDIS_TIMEOUT_SECONDS", 0.5, unit="seconds", least=0.01)

@@ -48,27 +48,20 @@ class AsyncReader:
                 try:
                     return await _rows(connection, query)
                 except psycopg.OperationalError as error:
-                    if is_of_hung_server(error) or not _has_ended(connection, error):
+                    has_ended = (error.sqlstate or "").startswith(SESSION_ENDED) or connection.closed
+                    if is_of_hung_server(error) or not has_ended:
                         raise
                     await connection.close()
-            self._connection = await self._connected()
+            # With the settings that Django's own have.
+            options = {**self._database.get_connection_params(), "cursor_factory": psycopg.AsyncRawCursor}
+            self._connection = await BoundedAsyncConnection.connect(**options, autocommit=True)
+            set_json_loads(from_stored, self._connection)
             return await _rows(self._connection, query)
 
     async def close(self) -> None:
         """Close the connection."""
         if self._connection is not None:
             await self._connection.close()
-
-    async def _connected(self) -> "psycopg.AsyncConnection[Any]":
-        """A connection with the settings that Django's own have."""
-        options = {**self._database.get_connection_params(), "cursor_factory": psycopg.AsyncRawCursor}
-        connection = await BoundedAsyncConnection.connect(**options, autocommit=True)
-        set_json_loads(from_stored, connection)
-        return connection
-
-
-def _has_ended(connection: "psycopg.AsyncConnection[Any]", error: psycopg.Error) -> bool:
-    return connection.closed or (error.sqlstate or "").startswith(SESSION_ENDED)
 
 
 async def _rows(connection: "psycopg.AsyncConnection[Any]", query: Query) -> Rows:

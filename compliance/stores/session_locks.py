@@ -9,46 +9,39 @@ from typing import Final
 
 from django.conf import settings
 from django.db import Error, connections
-from django.db.backends.base.base import BaseDatabaseWrapper
 
 from compliance.core import environments
 
-_ALONE: Final = ("SELECT pg_try_advisory_lock(%s)", "SELECT pg_advisory_unlock(%s)")
-_SHARED: Final = ("SELECT true FROM pg_advisory_lock_shared(%s)", "SELECT pg_advisory_unlock_shared(%s)")
+_TAKE: Final = "SELECT pg_try_advisory_lock(%s)"
+_GIVE_BACK: Final = "SELECT pg_advisory_unlock(%s)"
 
 
 @contextmanager
-def locked(key: int, *, shared: bool = False) -> Iterator[bool]:
+def locked(key: int) -> Iterator[bool]:
     """Hold an advisory lock of a session inside the block; yields False where another session has it.
 
-    One that is shared with others is waited for. It is held over the current environment's connection, or,
-    where that leads to a pooler, over one of its own to the server itself.
+    It is held over the current environment's connection, or, where that leads to a pooler, over one of its
+    own to the server itself.
     """
     alias = environments.alias()
-    take, give_back = _SHARED if shared else _ALONE
     connection, direct = connections[alias], settings.DATABASES_DIRECT.get(alias)
     if direct is not None:
         connection = connection.copy()
         connection.settings_dict.update(direct)
     try:
         with connection.cursor() as cursor:
-            cursor.execute(take, [key])
+            cursor.execute(_TAKE, [key])
             ((is_mine,),) = cursor.fetchall()
         try:
             yield is_mine
         finally:
             if is_mine and direct is None:
-                _give_back(connection, give_back, key)
+                try:
+                    with connection.cursor() as cursor:
+                        cursor.execute(_GIVE_BACK, [key])
+                except Error:
+                    connection.close()  # ends the session, and its locks with it
+                    raise
     finally:
         if direct is not None:
             connection.close()
-
-
-def _give_back(connection: BaseDatabaseWrapper, statement: str, key: int) -> None:
-    """Release the lock; a session that cannot is ended, and its locks with it."""
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute(statement, [key])
-    except Error:
-        connection.close()
-        raise

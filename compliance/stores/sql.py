@@ -20,10 +20,10 @@ from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 import psycopg
-from django.conf import settings
-from django.db import DatabaseError, InterfaceError, InternalError, OperationalError, connections
+from django.db import InterfaceError, OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Field, Model
+from psycopg.errors import DeadlockDetected, LockNotAvailable
 
 from compliance.core import environments
 from compliance.observing import metrics
@@ -34,6 +34,14 @@ log = logging.getLogger(__name__)
 ROWS_A_STATEMENT: Final = (16, 4, 1)
 """How many rows an INSERT may have: few sizes, so that the server keeps a plan for each."""
 
+OUTAGES: Final = (OperationalError, InterfaceError)
+"""Django's errors of a database that did not answer."""
+
+_IN_FORCE: Final = (
+    "SELECT found FROM (SELECT tgname || ' ON ' || tgrelid::regclass AS found FROM pg_trigger"
+    " WHERE tgenabled IN ('O', 'A')) enabled WHERE found = ANY(%s)"
+)
+
 Found = TypeVar("Found")
 Params = Sequence[Any] | Mapping[str, Any] | None
 
@@ -42,13 +50,9 @@ Question = tuple[type[Model], str, Params]
 """A model, what follows `FROM <table>`, and its parameters."""
 
 
-def outages() -> tuple[type[Exception], ...]:
-    """Django's errors of a database that did not answer, for `except`.
-
-    On Citus also the error of a statement that was planned for a shard that has just moved.
-    """
-    moved = (InternalError,) if settings.DATABASE_CITUS else ()
-    return (OperationalError, InterfaceError, *moved)
+def is_of_lock(error: BaseException) -> bool:
+    """Return whether the error is Django's of a statement that failed on a lock time-out or deadlock."""
+    return isinstance(error.__cause__, LockNotAvailable | DeadlockDetected)
 
 
 def error_name(error: BaseException) -> str:
@@ -127,12 +131,12 @@ def read_together(*questions: Question) -> list[list[Any]]:
     connection = connected()
     with connection.wrap_database_errors, connection.connection.pipeline():
         cursors = [
-            send(psycopg.Cursor(connection.connection), _select(model) + rest, params)
+            send(psycopg.Cursor(connection.connection), _selection(model)[0] + rest, params)
             for model, rest, params in questions
         ]
         rows = [cursor.fetchall() for cursor in cursors]
     return [
-        [model.from_db(connection.alias, _names(model), row) for row in found]
+        [model.from_db(connection.alias, _selection(model)[1], row) for row in found]
         for (model, _, _), found in zip(questions, rows, strict=True)
     ]
 
@@ -160,7 +164,8 @@ def insertions(rows: Sequence[Model]) -> Iterator[tuple[str, list[Any]]]:
         size = next(one for one in ROWS_A_STATEMENT if one <= len(rows) - begin)
         part, begin = rows[begin : begin + size], begin + size
         model = type(part[0])
-        yield _insert(model, size), [one for row in part for one in _values(row, _fields(model))]
+        values = [one for row in part for one in _values(row, model._meta.concrete_fields)]
+        yield _insertion(model, size), values
 
 
 def update(row: Model, *names: str) -> None:
@@ -168,8 +173,8 @@ def update(row: Model, *names: str) -> None:
 
     A tenant's row is found by its tenant, too, as `tenant_keys.TenantRow`.
     """
-    model = type(row)
-    prepared_write(_update(model, names), _values(row, [*_named(model, names), *_keys(model)]))
+    statement, fields = _update(type(row), names)
+    prepared_write(statement, _values(row, fields))
 
 
 def send(cursor: psycopg.Cursor[Any], sql: str, params: Params) -> psycopg.Cursor[Any]:
@@ -187,49 +192,35 @@ def _values(row: Model, fields: Sequence["Field[Any, Any]"]) -> list[Any]:
     return [field.get_db_prep_save(getattr(row, field.attname), connection) for field in fields]
 
 
-def _fields(model: type[Model]) -> list["Field[Any, Any]"]:
-    return list(model._meta.concrete_fields)
-
-
-def _named(model: type[Model], names: tuple[str, ...]) -> list["Field[Any, Any]"]:
-    fields = {field.name: field for field in _fields(model)}
-    return [fields[name] for name in names]
+@lru_cache
+def _selection(model: type[Model]) -> tuple[str, list[str]]:
+    """The beginning of a statement that reads rows of a model, and the attributes that it fills."""
+    columns = ", ".join(f'"{field.column}"' for field in model._meta.concrete_fields)
+    names = [field.attname for field in model._meta.concrete_fields]
+    return f'SELECT {columns} FROM "{model._meta.db_table}" ', names  # noqa: S608  (names of ours)
 
 
 @lru_cache
-def _keys(model: type[Model]) -> list["Field[Any, Any]"]:
-    """The fields that name a row."""
-    of_tenant = [field for field in _fields(model) if field.name == "tenant" and not field.primary_key]
-    return [model._meta.pk, *of_tenant]
+def _insertion(model: type[Model], count: int) -> str:
+    columns = ", ".join(f'"{field.column}"' for field in model._meta.concrete_fields)
+    places = ", ".join([f"({', '.join(['%s'] * len(model._meta.concrete_fields))})"] * count)
+    return f'INSERT INTO "{model._meta.db_table}" ({columns}) VALUES {places}'  # noqa: S608  (names of ours)
 
 
 @lru_cache
-def _names(model: type[Model]) -> list[str]:
-    return [field.attname for field in _fields(model)]
-
-
-@lru_cache
-def _select(model: type[Model]) -> str:
-    columns = ", ".join(f'"{field.column}"' for field in _fields(model))
-    return f'SELECT {columns} FROM "{model._meta.db_table}" '  # noqa: S608  (names of ours)
-
-
-@lru_cache
-def _insert(model: type[Model], count: int) -> str:
-    columns = ", ".join(f'"{field.column}"' for field in _fields(model))
-    places = ", ".join([f"({', '.join(['%s'] * len(_fields(model)))})"] * count)
-    return f'INSERT INTO "{model._meta.db_table}" ({columns}) VALUES {places}'  # noqa: S608
-
-
-@lru_cache
-def _update(model: type[Model], names: tuple[str, ...]) -> str:
-    columns = ", ".join(f'"{field.column}" = %s' for field in _named(model, names))
-    condition = " AND ".join(f'"{field.column}" = %s' for field in _keys(model))
-    return f'UPDATE "{model._meta.db_table}" SET {columns} WHERE {condition}'  # noqa: S608
+def _update(model: type[Model], names: tuple[str, ...]) -> tuple[str, list["Field[Any, Any]"]]:
+    """The statement that writes these fields of a row, and the fields whose values it takes."""
+    fields = {field.name: field for field in model._meta.concrete_fields}
+    written, keys = [fields[name] for name in names], [model._meta.pk]
+    if "tenant" in fields and not fields["tenant"].primary_key:
+        keys.append(fields["tenant"])
+    columns = ", ".join(f'"{field.column}" = %s' for field in written)
+    condition = " AND ".join(f'"{field.column}" = %s' for field in keys)
+    return f'UPDATE "{model._meta.db_table}" SET {columns} WHERE {condition}', [*written, *keys]  # noqa: S608
 
 
 def read_again(read: Callable[[], Found]) -> Found:
-    """What `read` finds; where the connection that it asked had died meanwhile, it asks a new one.
+    """Return what `read` finds, by a new connection where the one it asked had died.
 
     For reads only: what was written by then would be written twice. Inside a transaction, which died with its
     connection, it asks once; so it does a server that has not answered.
@@ -257,17 +248,15 @@ def driver_cursor() -> Iterator[psycopg.Cursor[Any]]:
         yield cursor
 
 
-def reach() -> None:
-    """Open the current environment's connection now; a failure is logged, and the next use tries again."""
-    try:
-        connected()
-    except (DatabaseError, InterfaceError) as error:
-        log.info("database not reached at the start: %s", type(error).__name__)
-
-
 def connected() -> BaseDatabaseWrapper:
     """The current environment's connection, opened, or opened anew where it was found dead."""
     connection = connections[environments.alias()]
     connection.close_if_health_check_failed()
     connection.ensure_connection()
     return connection
+
+
+def triggers_not_in_force(wanted: Iterable[str]) -> set[str]:
+    """Return those of `wanted`, each `trigger ON table`, that are missing or disabled (`tgenabled`)."""
+    names = set(wanted)
+    return names - {name for (name,) in query(_IN_FORCE, [list(names)])}

@@ -37,14 +37,10 @@ def each(
             if isinstance(error, Error) and not connections[environments.current().alias].is_usable():
                 raise
             # No message: the database's quotes values.
-            log.error("row %s of a sweep failed and is left for later: %s", row, _described(error))
+            calls = traceback.extract_tb(error.__traceback__)[: -CALLS_SHOWN - 1 : -1]
+            where = ", ".join(f"{Path(call.filename).stem}.{call.name}:{call.lineno}" for call in calls)
+            kind = type(error).__name__
+            log.error("row %s of a sweep failed and is left for later: %s in %s", row, kind, where)
             if postpone is not None:
                 postpone(row)
     return total
-
-
-def _described(error: Exception) -> str:
-    """Return the error's class and its last calls, innermost first."""
-    calls = traceback.extract_tb(error.__traceback__)[: -CALLS_SHOWN - 1 : -1]
-    where = ", ".join(f"{Path(call.filename).stem}.{call.name}:{call.lineno}" for call in calls)
-    return f"{type(error).__name__} in {where}"

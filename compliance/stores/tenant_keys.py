@@ -23,7 +23,7 @@ class TenantRow(models.Model):
 
 
 class ComparesTenants(models.ForeignKey[Any, Any]):
-    """What the fields share. To migrations they are Django's own: the column is the same."""
+    """The base of the fields. To migrations they are Django's own: the column is the same."""
 
     def get_extra_restriction(self, alias: str | None, related_alias: str | None) -> Any:
         """Return the condition that Django adds to a join; `alias` is the table referred to."""

@@ -14,7 +14,6 @@ from agents.tests.factories import make_agent
 from auditlog.vocabulary import Actor
 from certificates.models import EndedHold, Issuance, OcspResponder, PooledKey, RevocationList
 from certificates.tests.factories import make_certificate
-from compliance.api.models import IdempotencyRecord
 from compliance.console.addresses import prefix_of, within
 from compliance.core import environments
 from compliance.core.clock import now
@@ -22,14 +21,6 @@ from compliance.core.encryption import encrypt
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id_at
 from compliance.core.plain_text import is_plain_text
-from compliance.gateway.models import GatewayRoute
-from compliance.incidents.tests.factories import make_incident
-from compliance.people.models import Person
-from compliance.reports.models import Report, ReportSchedule
-from compliance.reports.vocabulary import Cadence, ReportType
-from compliance.signals.tests.factories import make_poll_stream
-from compliance.tenancy import memberships, services
-from compliance.tenancy.models import Role, Tenant
 from delegation.issuers.tests.factories import make_issuer
 from delegation.lifecycle import KeyStatus
 from delegation.models import TokenKey
@@ -45,10 +36,19 @@ from events.models import (
     Simulation,
 )
 from events.risk.evaluation import simulations
+from gateway.models import GatewayRoute
+from incidents.tests.factories import make_incident
+from people.models import Person
+from reports.models import Report, ReportSchedule
+from reports.vocabulary import Cadence, ReportType
+from signals.tests.factories import make_poll_stream
+from tenancy import memberships, services
+from tenancy.models import Role, Tenant
 from webhooks.models import Attempt, Delivery, DeliveryStatus, Message, Webhook
 from webhooks.vocabulary import EventName
 
 ACTOR = Actor.system("tests")
+CANDIDATE = {"threshold": 0.85, "strikes": 2, "window_minutes": 15}
 WEBHOOK_SECRET = "whsec_never_shown_anywhere"
 
 
@@ -120,9 +120,6 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
             "tenancy_apikey": services.create_key(
                 tenant=mirrored, name=f"{label} key", actor=ACTOR, now=now()
             ).row,
-            "api_idempotencyrecord": IdempotencyRecord.objects.create(
-                tenant_id=tenant.id, key=f"{label} idempotency", fingerprint="f" * 64, created_at=now()
-            ),
             "incidents_incident": make_incident(mirrored, agent_id=agent.id, agent_name=agent.name),
             "gateway_gatewayroute": GatewayRoute.objects.create(
                 tenant=mirrored,
@@ -245,7 +242,7 @@ def _event_rows(agent: Agent, label: str) -> dict[str, Any]:
 
 
 def _simulation(tenant: Tenant, label: str) -> Simulation:
-    made = simulations.request_simulation(tenant_id=tenant.id, changes={"strikes": 2}, actor=ACTOR, now=now())
+    made = simulations.request_simulation(tenant_id=tenant.id, changes=CANDIDATE, actor=ACTOR, now=now())
     simulations.step(simulation_id=made.id, now=now())
     return made
 
@@ -271,18 +268,17 @@ def _webhook_rows(tenant: Tenant, label: str) -> dict[str, Any]:
         created_at=now(),
         completed_at=now(),
     )
+    Attempt.objects.create(
+        tenant=tenant,
+        delivery=delivery,
+        number=1,
+        url=webhook.url,
+        started_at=now(),
+        response_status=500,
+    )
     stream = make_poll_stream(tenant, description=f"{label} stream")
     return {
         "signals_stream": stream,
         "webhooks_webhook": webhook,
-        "webhooks_message": message,
         "webhooks_delivery": delivery,
-        "webhooks_attempt": Attempt.objects.create(
-            tenant=tenant,
-            delivery=delivery,
-            number=1,
-            url=webhook.url,
-            started_at=now(),
-            response_status=500,
-        ),
     }

@@ -17,11 +17,10 @@ from compliance.core.environments import Environment
 
 LOCK: Final = 0x74656D70  # "temp": one run at a time makes or copies a template
 ALIASES: Final = {environment.alias: False for environment in Environment}
-Made = list[tuple[Any, str, bool]]
 
 
-def make_copies() -> Made:
-    """Make the databases of every environment, as their owner; `teardown_databases()` takes the result."""
+def make_copies() -> None:
+    """Make the databases of every environment, as their owner."""
     prefix = f"{settings.SERVICE_NAME}_template_"
     digest = digest_of_code(Path(settings.BASE_DIR))
     with _alone() as cursor:
@@ -36,7 +35,7 @@ def make_copies() -> Made:
         for alias, template in templates.items():
             creation: Any = connections[alias].creation
             cursor.execute(f'CREATE DATABASE "{creation._get_test_db_name()}" TEMPLATE "{template}"')
-    return setup_databases(verbosity=0, interactive=False, keepdb=True, aliases=ALIASES)
+    setup_databases(verbosity=0, interactive=False, keepdb=True, aliases=ALIASES)
 
 
 def digest_of_code(root: Path) -> str:

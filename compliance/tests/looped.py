@@ -1,4 +1,4 @@
-"""A script called from the event loop for as long as a test needs it."""
+"""A client of Redis in the event loop for as long as a test needs it."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -7,9 +7,9 @@ from compliance.stores import redis
 
 
 @asynccontextmanager
-async def opened(script: redis.Script) -> AsyncIterator[redis.AsyncScript]:
+async def opened() -> AsyncIterator[redis.AsyncClient]:
     client = redis.AsyncClient()
     try:
-        yield redis.AsyncScript(script, client)
+        yield client
     finally:
         await client.close()

@@ -24,6 +24,7 @@ STATEMENTS = {
     "table dropped": r"\bDROP TABLE\b",
     "constraint not NOT VALID": r"\bADD CONSTRAINT (?!.*\bNOT VALID\b)[^;]*",
 }
+CONCURRENT = (AddIndexConcurrently, RemoveIndexConcurrently)
 RENAMES = (migrations.RenameField, migrations.RenameModel, migrations.AlterModelTable)
 REMOVALS = (migrations.RemoveField, migrations.DeleteModel)
 
@@ -31,7 +32,13 @@ REMOVALS = (migrations.RemoveField, migrations.DeleteModel)
 def findings(migration: Migration) -> Iterator[str]:
     """Yield what is wrong with each operation; on a table that the migration itself makes, nothing is."""
     made: set[str] = set()
+    is_unlimited = False
     for operation in migration.operations:
+        text = str(getattr(operation, "sql", ""))
+        if "lock_timeout" in text:
+            is_unlimited = "lock_timeout = 0" in text
+        elif is_unlimited and not isinstance(operation, CONCURRENT) and "CONCURRENTLY" not in text:
+            yield f"waits for a lock without limit: {operation.describe()}"
         if isinstance(operation, migrations.CreateModel):
             made.add(operation.name.lower())
         yield from _of_operation(operation, made)
@@ -58,7 +65,7 @@ def _problem(operation: Operation) -> str:
         return "renamed"
     if isinstance(operation, REMOVALS):
         return "removed"
-    if isinstance(operation, (AddConstraintNotValid, AddIndexConcurrently, RemoveIndexConcurrently)):
+    if isinstance(operation, (AddConstraintNotValid, *CONCURRENT)):
         return ""
     if isinstance(operation, (migrations.AddIndex, migrations.RemoveIndex)):
         return "index not CONCURRENTLY"

@@ -1,7 +1,7 @@
 """What tests do as the owner of the tables, beside the service's own connections."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any, Final
 
 import psycopg
@@ -10,7 +10,6 @@ from django.db import connections
 
 from compliance.core import environments
 from compliance.stores.database_owner import as_owner
-from compliance.tests.citus import ON_CITUS
 from compliance.tests.waiting import eventually
 
 Worker = psycopg.Connection[tuple[Any, ...]]
@@ -30,9 +29,6 @@ def owning() -> Iterator[None]:
     with as_owner(alias):
         owner = connections[alias]
         owner.ensure_connection()
-        if ON_CITUS:
-            with owner.cursor() as cursor:
-                cursor.execute("SET citus.enable_unsafe_triggers = on")
         pid = owner.connection.info.backend_pid
         yield
     assert eventually(lambda: not _lives(alias, pid))
@@ -52,78 +48,25 @@ def quoted_service_role() -> str:
 
 @contextmanager
 def locked_table(lock: str) -> Iterator[None]:
-    """A table under a lock by the owner, which locks out the test, too; on Citus its shards as well.
+    """A table under a lock by the owner, which locks out the test, too.
 
     `lock`: the table and the mode, as `agents_agent IN SHARE MODE`.
     """
     alias = environments.current().alias
     owner = connections[alias].copy()
     owner.settings_dict.update(settings.DATABASE_OWNERS[alias])
-    with ExitStack() as stack:
-        stack.callback(owner.close)
-        for worker in stack.enter_context(workers_as_owner()) if ON_CITUS else ():
-            _lock_shards(worker, lock)
+    try:
         with owner.cursor() as cursor:
             cursor.execute(f"BEGIN; LOCK TABLE {lock}")
         yield
-
-
-@contextmanager
-def workers_as_owner() -> Iterator[list[Worker]]:
-    """Connections of the owner to each worker of Citus; what they do is undone at the end."""
-    owner = settings.DATABASE_OWNERS[environments.current().alias]
-    with _workers(owner["USER"], owner["PASSWORD"]) as found:
-        yield found
-        for worker in found:
-            worker.rollback()
+    finally:
+        owner.close()
 
 
 def end_sessions() -> None:
-    """End every session of the service's role in the current environment's database but the test's own.
-
-    On Citus also at the workers.
-    """
+    """End every session of the service's role in the current environment's database but the test's own."""
     with connections[environments.current().alias].cursor() as cursor:
         cursor.execute(_END_OTHERS)
-    if ON_CITUS:
-        end_sessions_at_workers()
-
-
-def end_sessions_at_workers() -> None:
-    """End every session of the service's role at each worker of Citus."""
-    given = connections[environments.current().alias].get_connection_params()
-    with _workers(given["user"], given["password"]) as found:
-        for worker in found:
-            worker.execute(_END_OTHERS)
-
-
-@contextmanager
-def _workers(user: str, password: str) -> Iterator[list[Worker]]:
-    connection = connections[environments.current().alias]
-    name = connection.get_connection_params()["dbname"]
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT nodename, nodeport FROM pg_dist_node WHERE groupid <> 0")
-        nodes = cursor.fetchall()
-    with ExitStack() as stack:
-        yield [
-            stack.enter_context(
-                psycopg.connect(dbname=name, host=host, port=port, user=user, password=password)
-            )
-            for host, port in nodes
-        ]
-
-
-def _lock_shards(worker: Worker, lock: str) -> None:
-    worker.execute("SET citus.enable_manual_changes_to_shards = on")
-    table, _, mode = lock.partition(" ")
-    shards = worker.execute(
-        "SELECT shard_name(logicalrelid, shardid) FROM pg_dist_shard JOIN pg_dist_placement USING (shardid)"
-        " WHERE logicalrelid = %s::regclass"
-        " AND groupid = (SELECT groupid FROM pg_dist_local_group)",
-        [table],
-    )
-    for (shard,) in shards.fetchall():
-        worker.execute(f"LOCK TABLE {shard} {mode}")
 
 
 def _lives(alias: str, pid: int) -> bool:

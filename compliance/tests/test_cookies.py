@@ -9,10 +9,9 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from compliance.console.addresses import CONSOLE_PREFIX
-from compliance.tenancy.tests.factories import make_key, make_tenant
-from compliance.tests.citus import scope_of_worlds
 from compliance.tests.client import ApiClient
 from compliance.tests.console import console_of, make_operator
+from tenancy.tests.factories import make_key, make_tenant
 
 GARBAGE = {
     "session": "sessionid=" + "a" * 32,
@@ -44,12 +43,12 @@ def headers_of(answer: Any) -> dict[str, str]:
     return {name: "" if name in changing else value for name, value in answer.headers.items()}
 
 
-@pytest.fixture(scope=scope_of_worlds)
+@pytest.fixture(scope="module")
 def client(world_transaction: None) -> ApiClient:
     return ApiClient(make_key(make_tenant()))
 
 
-@pytest.fixture(scope=scope_of_worlds)
+@pytest.fixture(scope="module")
 def signed_in(world_transaction: None) -> str:
     """The cookies of an operator who has opened a page."""
     browser = console_of(make_operator())
@@ -57,13 +56,19 @@ def signed_in(world_transaction: None) -> str:
     return "; ".join(f"{name}={morsel.value}" for name, morsel in browser.cookies.items())
 
 
-@pytest.mark.parametrize(("method", "path"), [*routes(get_resolver().url_patterns), ("GET", "/v1/nothing")])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [*routes(get_resolver().url_patterns), ("GET", "/v1/nothing")],
+)
 def test_cookies_change_nothing(client: ApiClient, signed_in: str, method: str, path: str) -> None:
     body = REFUSED.get(f"{method} {path}", {})
 
     plain = client._send(method, path, body, {})
 
     assert "sessionid" in signed_in
+    read = client._send(method, path, body, {"Accept": "text/html"})
+    assert not plain.cookies
+    assert not read.cookies
     for cookie in [signed_in, *GARBAGE.values()]:
         answer = client._send(method, path, body, {"Cookie": cookie})
         assert (answer.status_code, answer.content) == (plain.status_code, plain.content), cookie

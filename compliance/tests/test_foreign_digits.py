@@ -16,13 +16,12 @@ from certificates.tests.factories import make_authorities, make_carded_agent
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.identifiers import canonical_id, new_id, parse_id
-from compliance.tenancy.tests.factories import make_key, make_tenant
-from compliance.tests.citus import scope_of_worlds
 from compliance.tests.client import ApiClient
 from compliance.tests.console import populate
 from compliance.tests.description import description
-from delegation.issued.status_entries import LIST_SIZE
+from delegation.issued.status_lists import LIST_SIZE
 from delegation.tests.factories import make_token_key
+from tenancy.tests.factories import make_key, make_tenant
 
 ARABIC_INDIC = str.maketrans("0123456789", "\u0660\u0661\u0662\u0663\u0664\u0665\u0666\u0667\u0668\u0669")
 FULL_WIDTH = str.maketrans("0123456789", "\uff10\uff11\uff12\uff13\uff14\uff15\uff16\uff17\uff18\uff19")
@@ -30,7 +29,7 @@ SCRIPTS = [ARABIC_INDIC, FULL_WIDTH]
 MOMENT = "2026-01-02T03:04:05Z"
 # A query parameter that is neither an enumeration nor text needs an example here.
 IN_QUERY = {"limit": "10", "before": MOMENT, "at": MOMENT, "after": MOMENT, "from": "0", "to": "1"}
-IN_QUERY["versionTime"] = MOMENT
+IN_QUERY |= {"versionTime": MOMENT, "versionId": "1"}
 # The sandbox's tree is served by the same views as the live one.
 SANDBOX_TREE = "/v1/audit-log/test/"
 TEXTS = {"event_type", "encoded", "action", "actor_id", "affected_id"}
@@ -71,7 +70,7 @@ def parameters() -> Iterator[Parameter]:
                     yield Parameter(method, path, found["name"], found["in"])
 
 
-@pytest.fixture(scope=scope_of_worlds)
+@pytest.fixture(scope="module")
 def known(world_transaction: None) -> tuple[ApiClient, dict[str, str]]:
     """A client, and by name of the parameter the id of something that is there."""
     tenant = make_tenant()

@@ -19,13 +19,13 @@ from auditlog.models import PendingEntry
 from certificates.tests.factories import make_authorities, make_certified_agent
 from compliance.core import environments
 from compliance.core.environments import Environment
-from compliance.localdev.servers.pgbouncer import PgBouncer, keeps_prepared_statements, pgbouncer_program
 from compliance.localdev.servers.postgres import DatabaseRole
 from compliance.stores import sql
-from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.browser.web_server import web_server
 from compliance.tests.nodes import node_environment
+from compliance.tests.pgbouncer import PgBouncer, keeps_prepared_statements, pgbouncer_program
 from events.models import BehaviorEvent
+from tenancy.tests.factories import make_key, make_tenant
 from webhooks.tests.factories import make_webhook
 
 PROGRAM = pgbouncer_program()
@@ -36,7 +36,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.usefixtures("committed"),
     pytest.mark.skipif(PROGRAM is None, reason="PgBouncer is not installed"),
-    pytest.mark.skipif(bool(settings.DATABASES_DIRECT), reason="the whole run has a pooler"),
     pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]

@@ -23,17 +23,17 @@ ROOT = Path(settings.BASE_DIR)
 ORDER = [
     "compliance",
     "auditlog",
-    "compliance.people",
-    "compliance.tenancy",
+    "people",
+    "tenancy",
     "webhooks",
-    "compliance.incidents",
+    "incidents",
     "agents",
     "certificates",
     "events",
     "delegation",
-    "compliance.signals",
-    "compliance.gateway",
-    "compliance.reports",
+    "signals",
+    "gateway",
+    "reports",
     "wiring",
 ]
 WIRING = {
@@ -43,8 +43,7 @@ WIRING = {
     "compliance.wsgi",
     "compliance.serving.application",
     "compliance.serving.endpoints",
-    "compliance.serving.startup",
-    "compliance.ops",
+    "ops",
     "bench",
     "manage",
     "conftest",
@@ -110,7 +109,7 @@ def test_rooms_of_the_benchmarks_import_in_one_direction() -> None:
             uses.setdefault(room, set()).update(others - {room})
 
     order = list(TopologicalSorter(uses).static_order())  # raises CycleError
-    assert order.index("harness") < order.index("audit") < order.index("restore")
+    assert order.index("harness") < order.index("ingest")
 
 
 def bench_room(name: str) -> str:
@@ -195,7 +194,8 @@ FORBIDDEN = {
 
 @pytest.mark.parametrize("what", FORBIDDEN)
 def test_forbidden_forms_stand_nowhere(what: str) -> None:
-    allowed = {"environments.py"} if "transaction" in what else set()
+    # django-allauth tells of second factors by signals alone.
+    allowed = {"environments.py"} if "transaction" in what else {"factors.py"} if "signal" in what else set()
     found = [
         f"{path.relative_to(ROOT)}:{number}"
         for module, path in modules()
@@ -212,7 +212,7 @@ def test_no_file_exceeds_500_lines() -> None:
     found = {
         str(path.relative_to(ROOT)): count
         for _, path in modules(with_tests=True)
-        if (count := len(path.read_text().splitlines())) > 500
+        if "generated" not in path.parts and (count := len(path.read_text().splitlines())) > 500
     }
 
     assert found == {}
@@ -260,14 +260,15 @@ READS_THE_ENVIRONMENT = {
     "compliance.settings.declaring",
     # prometheus_client takes its folder from there.
     "compliance.observing.metrics",
-    "compliance.ops.management.commands.demo",
-    "compliance.ops.management.commands.key_host",
+    "ops.management.commands.demo",
+    "ops.management.commands.key_host",
+    "compliance.keys.pkcs11.module",
     "compliance.keys.pkcs11.provisioning",
     "compliance.keys.pkcs11.softhsm",
-    "compliance.keys.pkcs11.startup_lock",
     "compliance.wsgi",
     "compliance.celery",
     "deploy.release.__main__",
+    "deploy.release.client_package",
     "compliance.serving.config",
     "events.risk.compiling",
     "manage",

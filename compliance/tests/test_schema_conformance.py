@@ -21,9 +21,9 @@ from certificates.tests.factories import make_authorities
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.description import description
 from delegation import services as delegation
+from tenancy.tests.factories import make_key, make_tenant
 
 # Twenty requests to each endpoint: `-m matrix` runs them, and CI does.
 pytestmark = pytest.mark.matrix

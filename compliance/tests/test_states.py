@@ -16,8 +16,9 @@ from django.conf import settings
 from agents.models import Agent
 from agents.tests.factories import ACTOR, make_agent
 from certificates import services
-from certificates.lists import list_audit
+from certificates.lists import list_audit, publication
 from certificates.models import Certificate, CertificateAuthority
+from certificates.public import messages
 from certificates.tests.factories import (
     CARD,
     make_authorities,
@@ -27,11 +28,11 @@ from certificates.tests.factories import (
     suspend_agent,
 )
 from compliance.core.clock import now
-from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
-from delegation.issuing.groups import IssuedDelegation
+from delegation.issuing.issuance import IssuedDelegation
 from delegation.tests.factories import CHAIN, make_token, make_token_key
 from events.tests.factories import make_high_event
+from tenancy.tests.factories import make_key, make_tenant
 
 DOCUMENT = settings.BASE_DIR / "docs" / "states.md"
 PAYLOAD = {"order": 7}
@@ -73,7 +74,7 @@ def subject(api: ApiClient) -> Subject:
 
 def certify(subject: Subject) -> None:
     subject.certificate = make_certificate(subject.agent)
-    signed = services.sign_message(certificate=subject.certificate, payload=PAYLOAD)
+    signed = messages.sign_message(certificate=subject.certificate, payload=PAYLOAD)
     subject.signature = signed.signature
     subject.token = make_token(subject.agent)
 
@@ -132,9 +133,9 @@ STEPS: dict[str, tuple[Callable[[Subject], None], ...]] = {
 def publish() -> None:
     """A round of the CA's lists, its delta with it; the base is its first list."""
     authority = CertificateAuthority.objects.issuing()
-    due = services.publish(authority_id=authority.id, actor=ACTOR, now=now())
+    due = publication.publish(authority_id=authority.id, actor=ACTOR, now=now())
     if due is None:
-        services.publish(authority_id=authority.id, actor=ACTOR, now=now(), force=True)
+        publication.publish(authority_id=authority.id, actor=ACTOR, now=now(), force=True)
 
 
 def agent_status(subject: Subject) -> str:
@@ -224,7 +225,7 @@ def delegate(subject: Subject) -> str:
 
 
 def token(subject: Subject) -> str:
-    """Whether a token of the first certificate's time stands, as introspection says too."""
+    """Return whether a token of the first certificate's time stands, as introspection says too."""
     assert subject.token is not None
     path = f"/v1/delegations/{subject.token.delegation.token_id}"
     data = subject.api.get(path).json()["data"]

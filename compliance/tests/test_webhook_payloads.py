@@ -11,8 +11,8 @@ from certificates import services as certificates
 from certificates.tests.factories import make_certificate, make_revoked_certificate
 from compliance.core import environments
 from compliance.core.clock import now
-from compliance.tenancy.models import Tenant
-from compliance.tenancy.tests.factories import make_tenant
+from tenancy.models import Tenant
+from tenancy.tests.factories import make_tenant
 from webhooks.models import Message
 from webhooks.openapi import EXAMPLE_DATA
 from webhooks.tests.factories import make_webhook
@@ -51,7 +51,7 @@ def test_agent_halted() -> None:
     agent = make_agent(tenant)
     with environments.atomic():
         locked = Agent.objects.for_tenant(tenant.id).locked().find(agent.id)
-        agents.halt(agent=locked, reason="threshold", actor=ACTOR, now=now())
+        agents.halt(agent=locked, strikes=3, reason="threshold", actor=ACTOR, now=now())
 
     assert set(published(tenant, "agent.halted")) == set(EXAMPLE_DATA["agent.halted"])
 

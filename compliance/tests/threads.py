@@ -12,7 +12,6 @@ from django.db import connections
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.core.errors import ServiceError
-from compliance.tests.citus import ON_CITUS
 from compliance.tests.waiting import eventually
 
 THREADS = 4
@@ -47,11 +46,8 @@ def all_at_once(calls: Sequence[Callable[[], Any]]) -> list[Any]:
 
 
 def somebody_waits_for_a_lock() -> bool:
-    """Whether a session of the live database waits for a lock; on Citus it does so on a worker."""
+    """Return whether a session of the live database waits for a lock."""
     with connections["default"].cursor() as cursor:
-        if ON_CITUS:
-            cursor.execute("SELECT FROM citus_stat_activity WHERE wait_event_type = 'Lock' LIMIT 1")
-            return bool(cursor.rowcount)
         # Inside a transaction the view would otherwise stay as it was first seen.
         cursor.execute("SELECT pg_stat_clear_snapshot()")
         cursor.execute(

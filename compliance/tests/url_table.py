@@ -13,7 +13,7 @@ from compliance.core.environments import Environment
 
 ROW_PARAMETERS = frozenset({"object_id", "id"})
 # What stands for each other parameter of a route.
-PARAMETERS = {"app_label": "agents", "content_type_id": "1", "name": "csv"}
+PARAMETERS = {"app_label": "agents", "content_type_id": "1", "name": "csv", "pk": "1"}
 # For a ticket, a token or an ID within a row: it opens nothing.
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 
@@ -53,20 +53,24 @@ PAGES = {page_name(model): page for model, page in admin.site._registry.items()}
 def routes() -> list[Route]:
     """Return the named routes of the console, in the order of their patterns."""
     found = {}
-    for namespace, pattern in _patterns(get_resolver(URLCONF).url_patterns):
+    for namespace, before, pattern in _patterns(get_resolver(URLCONF).url_patterns):
         if pattern.name:
-            parameters = tuple(pattern.pattern.regex.groupindex)
+            parameters = (*before, *pattern.pattern.regex.groupindex)
             found[pattern.name] = Route(pattern.name, parameters, _page_of(pattern.name), namespace)
     return list(found.values())
 
 
-def _patterns(entries: list[Any], namespace: str = "") -> Iterator[tuple[str, URLPattern]]:
+def _patterns(
+    entries: list[Any], namespace: str = "", parameters: tuple[str, ...] = ()
+) -> Iterator[tuple[str, tuple[str, ...], URLPattern]]:
     for entry in entries:
         if isinstance(entry, URLResolver):
             within_it = f"{namespace}{entry.namespace}:" if entry.namespace else namespace
-            yield from _patterns(entry.url_patterns, within_it)
+            yield from _patterns(
+                entry.url_patterns, within_it, (*parameters, *entry.pattern.regex.groupindex)
+            )
         else:
-            yield namespace, entry
+            yield namespace, parameters, entry
 
 
 def _page_of(name: str) -> str | None:

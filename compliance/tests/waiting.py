@@ -13,7 +13,7 @@ DEATH_SECONDS = 30.0
 
 
 def eventually(holds: Callable[[], bool], *, seconds: float = 30.0) -> bool:
-    """Whether `holds` comes true within `seconds`, which a busy machine may need; asked every 20 ms."""
+    """Tell whether `holds` comes true within `seconds`, which a busy machine may need; asked every 20 ms."""
     deadline = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > deadline:

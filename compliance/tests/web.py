@@ -1,8 +1,10 @@
 """A web worker inside the test's process: requests are handed to it whole, everything behind that is real."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Hashable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from threading import Lock
 from typing import Any
 
@@ -10,26 +12,52 @@ from django.db import connections
 
 from compliance.api.answers import Answer, Headers
 from compliance.observing import correlation
-from compliance.serving.django_process import ThreadedDjango
+from compliance.serving.django_process import DjangoProcess, answer_of
 from compliance.serving.endpoints import ENDPOINTS
 from compliance.serving.fast_path import FastPath
 from compliance.serving.http.messages import Received
 from compliance.serving.server import Server
-from compliance.serving.wsgi import Environ, WsgiApplication
-from compliance.tenancy.key_lookup import KeyLookup
+from compliance.serving.wsgi import Environ, OpenAnswer, WsgiApplication
 from compliance.wsgi import application
+from tenancy.key_lookup import KeyLookup
+
+
+class ThreadedDjango(DjangoProcess):
+    """An application in threads of this process, with each answer whole."""
+
+    def __init__(self, application: WsgiApplication, *, threads: int) -> None:
+        self._application = application
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="web")
+
+    async def answer(self, request: Received, holder: Hashable) -> Answer:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, self._whole, request)
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=True)
+
+    def _whole(self, request: Received) -> Answer:
+        found = answer_of(self._application, request)
+        if not isinstance(found, OpenAnswer):
+            return found
+        try:
+            return replace(found.head, body=b"".join(found.pieces))
+        finally:
+            found.close()
 
 
 class Worker:
     """A server with the fast path or without; it counts what reaches the views."""
 
-    def __init__(self, *, with_fast_path: bool = True, views: WsgiApplication = application) -> None:
+    def __init__(
+        self, *, with_fast_path: bool = True, views: WsgiApplication = application, threads: int = 4
+    ) -> None:
         self.seen_by_view = 0
         self._views = views
         self._lock = Lock()
         self._runner = asyncio.Runner()
         self.fast_path = FastPath(ENDPOINTS, KeyLookup()) if with_fast_path else None
-        self._server = Server(ThreadedDjango(self._application, threads=4), fast_path=self.fast_path)
+        self._server = Server(ThreadedDjango(self._application, threads=threads), fast_path=self.fast_path)
 
     def close(self) -> None:
         self.run(self._server.close())

@@ -1,1 +1,1 @@
-"""What becomes of issued tokens: their rows, their revocation, and the lists of their statuses."""
+"""Issued tokens: their rows, their revocation, and the lists of their statuses."""

@@ -9,14 +9,15 @@ from uuid import UUID
 
 from compliance.api.pagination import Cursor, Page, keyset_page
 from compliance.stores import sql
-from delegation.issued import rows
-from delegation.jose.tokens import Delegation
+from delegation import standing
 from delegation.models import IssuedToken
 from delegation.querysets import IssuedTokenQuerySet
-from delegation.standing import standings
-from delegation.standing_rule import LISTED, TABLE, NotStanding, ended_among
+from delegation.standing import NotStanding
 
-_ENDED: Final = ended_among(f"SELECT {', '.join(LISTED)} FROM {TABLE} WHERE id = ANY($1::uuid[])", now="$2")  # noqa: S608
+_LISTED: Final = f"""
+SELECT id, id, ancestor_ids, lineage_agent_ids, lineage_serials
+FROM {standing.TABLE} WHERE id = ANY($2::uuid[])
+"""  # noqa: S608  (only the name of a table is put into the text)
 MOST_LOOKED_AT: Final = 10_000
 """How many tokens are looked at together, for a page of few among many."""
 
@@ -33,31 +34,21 @@ class ListedToken:
     """A token, its state now, and why it does not stand; `reason` None: it stands."""
 
     row: IssuedToken
-    delegation: Delegation
     state: TokenState
     reason: NotStanding | None
 
 
-def state_of(row: IssuedToken, *, stands: bool, now: datetime) -> TokenState:
-    """The state by the row, and by whether it `stands` if it has not expired.
-
-    A revoked token stays `revoked` when it expires.
-    """
-    if row.revoked_at is not None:
-        return TokenState.REVOKED
-    if row.has_expired(now):
-        return TokenState.EXPIRED
-    return TokenState.ACTIVE if stands else TokenState.STOPPED
-
-
 def listed(found: Sequence[IssuedToken], *, now: datetime) -> list[ListedToken]:
-    """Return the rows with their states at `now`, in order; one statement serves all of them."""
-    delegations = [rows.delegation_of(row) for row in found]
-    standing = standings(delegations, now=now)
-    return [
-        ListedToken(row, delegation, state_of(row, stands=one.stands, now=now), one.reason)
-        for row, delegation, one in zip(found, delegations, standing, strict=True)
-    ]
+    """Return the rows with their states, in order; a revoked token stays `revoked` when it expires."""
+    shown = []
+    for row, one in zip(found, standing.standings(found, now=now), strict=True):
+        state = TokenState.ACTIVE if one.stands else TokenState.STOPPED
+        if row.revoked_at is not None:
+            state = TokenState.REVOKED
+        elif row.has_expired(now):
+            state = TokenState.EXPIRED
+        shown.append(ListedToken(row, state, one.reason))
+    return shown
 
 
 def page_by_standing(
@@ -83,7 +74,7 @@ def page_by_standing(
 
 
 def _ended(looked: Sequence[IssuedToken], now: datetime) -> set[UUID]:
-    """Which of the tokens do not stand."""
+    """Return those of the tokens that do not stand."""
     ended = {one.pk for one in looked if one.revoked_at is not None or one.has_expired(now)}
     asked = [one.pk for one in looked if one.pk not in ended]
-    return ended.union(token for (token,) in sql.asked(_ENDED, [sql.array(asked), now])) if asked else ended
+    return ended.union(standing.ended(_LISTED, sql.array(asked), now=now)) if asked else ended

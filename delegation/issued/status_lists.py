@@ -1,10 +1,13 @@
 """Lists of the statuses of issued tokens, a bit each, signed (draft-ietf-oauth-status-list-17 §4 to §8).
 
-A bit is 1 while its token does not stand. It may become 0 again: a suspended agent may be reinstated.
+A token's place is random, in a list of the process that issued it: nobody learns from it how many others were
+issued. A bit is 1 while its token does not stand. It may become 0 again: a suspended agent may be reinstated.
 """
 
 import hashlib
+import os
 import re
+import secrets
 import time
 import zlib
 from dataclasses import dataclass
@@ -19,12 +22,14 @@ from compliance.core.bounded_cache import BoundedCache
 from compliance.core.encodings import b64url_encode
 from compliance.core.environments import Environment
 from compliance.stores import sql
-from delegation import errors
-from delegation.issued.status_entries import LIST_SIZE, uri_of
+from delegation import errors, standing
 from delegation.jose import jws
-from delegation.standing_rule import LISTED, TABLE, ended_among
+from delegation.jose.tokens import StatusListEntry, TokenStatus
+from delegation.models import IssuedToken
 from delegation.token_keys import keys
 
+LIST_SIZE: Final = 2**16
+PATH: Final = "/v1/status-lists/"
 TYPE: Final = "statuslist+jwt"
 MEDIA_TYPE: Final = f"application/{TYPE}"
 TTL_SECONDS: Final = 10
@@ -33,29 +38,52 @@ LIFETIME_SECONDS: Final = 600
 """How long a list counts for a reader who can't get a newer one."""
 MADE_ANEW_AFTER_SECONDS: Final = 3.0
 KEPT_LISTS: Final = 64
+_MOST_TAKEN: Final = LIST_SIZE * 3 // 4
 _ID: Final = re.compile(r"(live|test)-(0|[1-9][0-9]{0,8})", re.ASCII)
-
 _LISTED: Final = f"""
-    SELECT status_index - $1, {", ".join(LISTED[1:])} FROM {TABLE}
-    WHERE status_index >= $1 AND status_index < $1 + {LIST_SIZE}
+SELECT status_index - $2, id, ancestor_ids, lineage_agent_ids, lineage_serials FROM {standing.TABLE}
+WHERE status_index >= $2 AND status_index < $2 + {LIST_SIZE}
 """  # noqa: S608  (only names of tables and numbers are put into the text)
-_INVALID: Final = f"""
-{ended_among(_LISTED, now="$2")} UNION ALL SELECT -1 FROM (SELECT token FROM listed LIMIT 1) AS any_token
-"""  # noqa: S608  (as above)
-"""The places of the tokens that do not stand, and -1 if the list has any token."""
+
+
+class _OpenList:
+    """A list whose places only this process gives away, until most are taken."""
+
+    def __init__(self) -> None:
+        ((self.number,),) = sql.prepared("SELECT delegation_next_status_list()", [])
+        self.taken: set[int] = set()
+
+
+_open: dict[tuple[Environment, int], _OpenList] = {}  # a forked process opens its own
+_lock = Lock()
+
+
+def next_index() -> int:
+    """A number of the current environment that no token has; one that is not used leaves a gap."""
+    process = environments.current(), os.getpid()
+    with _lock:
+        if process not in _open or len(_open[process].taken) >= _MOST_TAKEN:
+            _open[process] = _OpenList()
+        found = _open[process]
+        while (place := secrets.randbelow(LIST_SIZE)) in found.taken:
+            pass
+        found.taken.add(place)
+        return int(found.number) * LIST_SIZE + place
 
 
 class ListId(NamedTuple):
     environment: Environment
     number: int
 
-    @classmethod
-    def parse(cls, text: str) -> "ListId":
-        """The id in a list's address; raises `StatusListNotFound`."""
-        match = _ID.fullmatch(text)
-        if match is None:
-            raise errors.StatusListNotFound()
-        return cls(Environment(match[1]), int(match[2]))
+    @property
+    def uri(self) -> str:
+        return f"{settings.BASE_URL}{PATH}{self.environment.value}-{self.number}"
+
+
+def status_at(index: int) -> TokenStatus:
+    """The `status` claim of the token with this number."""
+    number, place = divmod(index, LIST_SIZE)
+    return TokenStatus(StatusListEntry(place, ListId(environments.current(), number).uri))
 
 
 @dataclass(frozen=True)
@@ -69,10 +97,6 @@ class SignedList:
     def etag(self) -> str:
         return f'"{hashlib.sha256(self.token.encode()).hexdigest()[:32]}"'
 
-    @property
-    def is_fresh(self) -> bool:
-        return time.monotonic() - self.made_at < MADE_ANEW_AFTER_SECONDS
-
 
 _kept: BoundedCache[ListId, SignedList] = BoundedCache(KEPT_LISTS)
 _making = {environment: Lock() for environment in Environment}
@@ -83,16 +107,21 @@ def read(*, list_id: str, now: datetime) -> SignedList:
 
     Raises: `StatusListNotFound` for one without tokens, the HSM's and the database's errors.
     """
-    found = ListId.parse(list_id)
-    kept = _kept.get(found)
-    if kept is not None and kept.is_fresh:
-        return kept
-    with _making[found.environment]:
-        kept = _kept.get(found)
-        if kept is None or not kept.is_fresh:
-            kept = _made(found, now)
-            _kept.put(found, kept)
+    match = _ID.fullmatch(list_id)
+    if match is None:
+        raise errors.StatusListNotFound()
+    found = ListId(Environment(match[1]), int(match[2]))
+    if (kept := _fresh(found)) is None:
+        with _making[found.environment]:
+            if (kept := _fresh(found)) is None:
+                kept = _made(found, now)
+                _kept.put(found, kept)
     return kept
+
+
+def _fresh(list_id: ListId) -> SignedList | None:
+    kept = _kept.get(list_id)
+    return kept if kept and time.monotonic() - kept.made_at < MADE_ANEW_AFTER_SECONDS else None
 
 
 def forget() -> None:
@@ -101,13 +130,13 @@ def forget() -> None:
 
 
 def _made(list_id: ListId, now: datetime) -> SignedList:
-    made_at = time.monotonic()
+    made_at, first = time.monotonic(), list_id.number * LIST_SIZE
     with environments.use(list_id.environment):
-        places = [place for (place,) in sql.asked(_INVALID, [list_id.number * LIST_SIZE, now])]
-        if not places:
+        tokens = IssuedToken.objects.filter(status_index__range=(first, first + LIST_SIZE - 1))
+        if not tokens.exists():
             raise errors.StatusListNotFound()
+        claims = claims_of(list_id, standing.ended(_LISTED, first, now=now), now)
         key = keys.signing_key()
-        claims = claims_of(list_id, [place for place in places if place >= 0], now)
         return SignedList(jws.sign(claims, kid=key.kid, key=keys.private_half(key), typ=TYPE), made_at)
 
 
@@ -119,7 +148,7 @@ def claims_of(list_id: ListId, invalid: list[int], now: datetime) -> dict[str, A
     issued_at = int(now.timestamp())
     return {
         "iss": settings.TOKEN_ISSUER,
-        "sub": uri_of(*list_id),
+        "sub": list_id.uri,
         "iat": issued_at,
         "exp": issued_at + LIFETIME_SECONDS,
         "ttl": TTL_SECONDS,

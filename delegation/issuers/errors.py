@@ -6,7 +6,7 @@ from compliance.core.errors import Conflict, Invalid, NotFound, Unavailable
 
 
 class IdTokenFault(StrEnum):
-    """Why an ID token is refused; the first check, about in this order, that fails."""
+    """Reasons to refuse an ID token; the first check, about in this order, that fails."""
 
     MALFORMED = "malformed"
     UNTRUSTED_ISSUER = "untrusted_issuer"

@@ -7,11 +7,10 @@ issuer does not answer. A key that is not in it makes us fetch again, at most ev
 import logging
 import math
 import re
-from collections import Counter
 from collections.abc import Sequence
 from threading import Lock
 from time import monotonic
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
@@ -19,12 +18,13 @@ from django.conf import settings
 from compliance.api.rest.parsers import loads
 from compliance.core.bounded_cache import BoundedCache
 from compliance.core.errors import Invalid
+from compliance.core.shares import AllTaken, SharedSlots
+from compliance.outbound import http_client
+from compliance.outbound.addresses import UrlPolicy, UrlRefused, check_url
+from compliance.outbound.http_client import Download, RequestOptions, SendingFailed
 from delegation.issuers import key_sets
 from delegation.issuers.errors import IssuerKeysUnavailable
 from delegation.issuers.key_sets import InvalidKeySet, IssuerKey
-from webhooks.sending import http_client
-from webhooks.sending.addresses import UrlPolicy, UrlRefused, check_url
-from webhooks.sending.http_client import Download, RequestOptions, SendingFailed
 
 log = logging.getLogger(__name__)
 
@@ -35,9 +35,8 @@ STALE_SECONDS: Final = 3600.0
 COOLDOWN_SECONDS: Final = 30.0
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0
 """Seconds after a failed fetch until the next; they double with each failure in a row."""
-MOST_AT_ONCE: Final = 4
-"""Fetches of one process at a time: slow issuers must not hold all of its threads, of which it has few
-(`WEB_THREADS`, and `CALLING_THREADS` of the fast path)."""
+MOST_AT_ONCE: Final = max(1, min(4, settings.WEB_THREADS // 2))
+"""Fetches of one process at a time: slow issuers must not hold all of its threads."""
 MOST_OF_A_TENANT: Final = 2
 """Of those, fetches for one tenant: its slow issuers must not hold up the others'."""
 PATIENCE_SECONDS: Final = 2.0
@@ -45,41 +44,18 @@ PATIENCE_SECONDS: Final = 2.0
 _MAX_AGE: Final = re.compile(r"max-age=\"?([0-9]{1,9})", re.IGNORECASE)
 
 _finding = Lock()
-
-
-class _FetchSlots:
-    """The fetches under way in this process, counted by the tenant they are for."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._taken: Counter[UUID] = Counter()
-
-    def take(self, tenant_id: UUID) -> bool:
-        """Take a slot for a tenant, without waiting; False if it has its share, or all are taken."""
-        with self._lock:
-            is_free = self._taken[tenant_id] < MOST_OF_A_TENANT and self._taken.total() < MOST_AT_ONCE
-            self._taken[tenant_id] += is_free
-            self._taken = +self._taken
-            return is_free
-
-    def give_back(self, tenant_id: UUID) -> None:
-        with self._lock:
-            self._taken[tenant_id] -= 1
-            self._taken = +self._taken
-
-
-_slots = _FetchSlots()
+_slots = SharedSlots(MOST_AT_ONCE, share=MOST_OF_A_TENANT)
 
 
 class KeyLocation(NamedTuple):
-    """Where an issuer's keys are: at `jwks_uri`, else where its discovery document says."""
+    """The location of an issuer's keys: at `jwks_uri`, else where its discovery document says."""
 
     issuer: str
     jwks_uri: str | None
 
 
 def url_policy() -> UrlPolicy:
-    """What the settings allow beyond HTTPS to public addresses."""
+    """Return what the settings allow beyond HTTPS to public addresses."""
     return UrlPolicy(settings.TRUSTED_ISSUER_ALLOW_HTTP, settings.TRUSTED_ISSUER_ALLOW_PRIVATE_ADDRESSES)
 
 
@@ -118,7 +94,9 @@ class _KeptKeys:
 
     def get(self, kid: str | None, tenant_id: UUID) -> Sequence[IssuerKey]:
         """One thread fetches while the others use the keys at hand; without any they wait a little for it."""
-        if not self._has(kid) and self._lock.acquire(timeout=self._patience()):
+        waited = 0.0 if self._fetching_since is None else monotonic() - self._fetching_since
+        patience = 0.0 if monotonic() < self._usable_until else max(PATIENCE_SECONDS - waited, 0.0)
+        if not self._has(kid) and self._lock.acquire(timeout=patience):
             try:
                 if not self._has(kid) and monotonic() >= self._next_try:
                     self._fetch(tenant_id)
@@ -129,19 +107,14 @@ class _KeptKeys:
             raise IssuerKeysUnavailable(retry_after=math.ceil(max(self._next_try - monotonic(), 1.0)))
         return self._keys
 
-    def _patience(self) -> float:
-        """For how many seconds to wait for the fetch that is under way or about to begin, if any."""
-        if monotonic() < self._usable_until:
-            return 0.0
-        since = self._fetching_since
-        return max(PATIENCE_SECONDS - (0.0 if since is None else monotonic() - since), 0.0)
-
     def _has(self, kid: str | None) -> bool:
         is_known = kid is None or any(key.kid == kid for key in self._keys)
         return is_known and monotonic() < self._fresh_until
 
     def _fetch(self, tenant_id: UUID) -> None:
-        if not _slots.take(tenant_id):
+        try:
+            slot = _slots.take(tenant_id)
+        except AllTaken:
             return
         self._fetching_since = monotonic()
         try:
@@ -158,7 +131,7 @@ class _KeptKeys:
             self._usable_until = self._fresh_until + STALE_SECONDS
         finally:
             self._fetching_since = None
-            _slots.give_back(tenant_id)
+            slot.release()
 
 
 _kept: BoundedCache[KeyLocation, _KeptKeys] = BoundedCache(1_000)
@@ -166,20 +139,19 @@ _kept: BoundedCache[KeyLocation, _KeptKeys] = BoundedCache(1_000)
 
 def _fetched(location: KeyLocation) -> tuple[Sequence[IssuerKey], float]:
     """The keys, and for how many seconds they may be used."""
-    jwks_uri = location.jwks_uri or _discovered(location)
+    jwks_uri = location.jwks_uri
+    if jwks_uri is None:
+        document = loads(_get(first_url(location)).body)
+        # Character by character (Discovery §4.3): who answers for another issuer is not this one.
+        if not isinstance(document, dict) or document.get("issuer") != location.issuer:
+            raise SendingFailed("The discovery document is another issuer's")
+        jwks_uri = document.get("jwks_uri")
+        if not isinstance(jwks_uri, str):
+            raise SendingFailed("The discovery document names no jwks_uri")
     answer = _get(jwks_uri)
-    return key_sets.read(_json(answer)), _seconds_of_use(answer.cache_control)
-
-
-def _discovered(location: KeyLocation) -> str:
-    document = _json(_get(first_url(location)))
-    # Character by character (Discovery §4.3): who answers for another issuer is not this one.
-    if not isinstance(document, dict) or document.get("issuer") != location.issuer:
-        raise SendingFailed("The discovery document is another issuer's")
-    address = document.get("jwks_uri")
-    if not isinstance(address, str):
-        raise SendingFailed("The discovery document names no jwks_uri")
-    return address
+    stated = _MAX_AGE.search(answer.cache_control)
+    seconds = min(max(float(stated[1]) if stated else USUAL_USE, SHORTEST_USE), LONGEST_USE)
+    return key_sets.read(loads(answer.body)), seconds
 
 
 def _get(url: str) -> Download:
@@ -193,12 +165,3 @@ def _get(url: str) -> Download:
     if found.status != 200:
         raise SendingFailed(f"Answered {found.status}")
     return found
-
-
-def _json(answer: Download) -> Any:
-    return loads(answer.body)
-
-
-def _seconds_of_use(cache_control: str) -> float:
-    stated = _MAX_AGE.search(cache_control)
-    return min(max(float(stated[1]) if stated else USUAL_USE, SHORTEST_USE), LONGEST_USE)

@@ -12,6 +12,7 @@ from delegation.issuers import key_sets
 from delegation.issuers.errors import IdTokenFault, IdTokenRefused
 from delegation.issuers.key_sets import IssuerKey
 from delegation.jose import compact
+from delegation.jose.compact import CompactJws
 from delegation.jose.tokens import LATEST_TIME, SubjectIdentifier
 
 MAX_LENGTH: Final = 16_384
@@ -25,7 +26,7 @@ _pyjws: Final = jwt.PyJWS(algorithms=list(key_sets.ALGORITHMS))
 
 @dataclass(frozen=True)
 class IssuerTrust:
-    """What a tenant requires of ID tokens; `required_claims` maps a name to its permitted values."""
+    """A tenant's requirements for ID tokens; `required_claims` maps a name to its permitted values."""
 
     issuer: str
     audiences: frozenset[str]
@@ -36,23 +37,6 @@ class IssuerTrust:
 
 
 @dataclass(frozen=True)
-class UnverifiedToken:
-    """A token that was parsed and nothing more."""
-
-    text: str
-    header: dict[str, Any]
-    claims: dict[str, Any]
-
-    @property
-    def issuer(self) -> str:
-        """Who it says made it. Raises: IdTokenRefused."""
-        issuer = self.claims.get("iss")
-        if not isinstance(issuer, str) or not (issuer.isascii() and issuer.isprintable()):
-            raise IdTokenRefused(IdTokenFault.MALFORMED)
-        return issuer
-
-
-@dataclass(frozen=True)
 class VerifiedHuman:
     """The human an ID token names: `name` by `subject_claim`, `identifier` by `iss` and `sub`."""
 
@@ -60,17 +44,20 @@ class VerifiedHuman:
     identifier: SubjectIdentifier
 
 
-def parse(text: str) -> UnverifiedToken:
-    """Parse a token without trusting it. Raises: IdTokenRefused."""
+def parse(text: str) -> tuple[CompactJws, str]:
+    """Return a token, parsed and nothing more, and the issuer it names. Raises: IdTokenRefused."""
     try:
         parsed = compact.parse(text, max_length=MAX_LENGTH)
     except ValueError as error:
         raise IdTokenRefused(IdTokenFault.MALFORMED) from error
-    return UnverifiedToken(text, parsed.header, parsed.payload)
+    issuer = parsed.payload.get("iss")
+    if not isinstance(issuer, str) or not (issuer.isascii() and issuer.isprintable()):
+        raise IdTokenRefused(IdTokenFault.MALFORMED)
+    return parsed, issuer
 
 
 def verify(
-    token: UnverifiedToken,
+    token: CompactJws,
     *,
     trust: IssuerTrust,
     keys: Callable[[str | None], Sequence[IssuerKey]],
@@ -83,7 +70,7 @@ def verify(
     """
     algorithm, kid = _check_header(token.header, trust)
     _check_signature(token, algorithm, key_sets.candidates(keys(kid), algorithm=algorithm, kid=kid))
-    claims = token.claims
+    claims = token.payload
     if claims.get("iss") != trust.issuer:
         raise IdTokenRefused(IdTokenFault.UNTRUSTED_ISSUER)
     # Logout tokens and security event tokens have `events`; a token with `cnf` is no bearer token.
@@ -92,7 +79,10 @@ def verify(
     _check_audience(claims, trust)
     _check_times(claims, trust, now)
     for name, permitted in trust.required_claims.items():
-        _check_claim(claims.get(name), permitted)
+        value = claims.get(name)
+        values = value if isinstance(value, list) else [value]
+        if not any(isinstance(one, str) and one in permitted for one in values):
+            raise IdTokenRefused(IdTokenFault.CLAIM_NOT_PERMITTED)
     return _human(claims, trust)
 
 
@@ -111,7 +101,7 @@ def _check_header(header: dict[str, Any], trust: IssuerTrust) -> tuple[str, str 
     return algorithm, kid
 
 
-def _check_signature(token: UnverifiedToken, algorithm: str, fitting: Sequence[IssuerKey]) -> None:
+def _check_signature(token: CompactJws, algorithm: str, fitting: Sequence[IssuerKey]) -> None:
     if len(fitting) != 1:
         raise IdTokenRefused(IdTokenFault.AMBIGUOUS_KEY if fitting else IdTokenFault.UNKNOWN_KEY)
     try:
@@ -145,18 +135,12 @@ def _check_times(claims: dict[str, Any], trust: IssuerTrust, now: datetime) -> N
         raise IdTokenRefused(IdTokenFault.TOO_OLD)
 
 
-def _time(claims: dict[str, Any], name: str) -> int:
+def _time(claims: dict[str, Any], name: str) -> float:
+    """Seconds, with or without a fraction (RFC 7519 §2)."""
     value = claims.get(name)
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LATEST_TIME:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= LATEST_TIME:
         raise IdTokenRefused(IdTokenFault.MALFORMED)
-    return value
-
-
-def _check_claim(value: Any, permitted: Sequence[str]) -> None:
-    """The claim is one of the permitted values, or a list with one of them."""
-    values = value if isinstance(value, list) else [value]
-    if not any(isinstance(one, str) and one in permitted for one in values):
-        raise IdTokenRefused(IdTokenFault.CLAIM_NOT_PERMITTED)
+    return float(value)
 
 
 def _human(claims: dict[str, Any], trust: IssuerTrust) -> VerifiedHuman:

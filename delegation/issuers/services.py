@@ -11,7 +11,7 @@ from django.db import IntegrityError
 from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
-from compliance.tenancy.models import Tenant
+from compliance.outbound.addresses import UrlRefused, check_url
 from delegation.issuers import fetching, id_tokens, key_sets
 from delegation.issuers.errors import (
     IdTokenFault,
@@ -25,16 +25,19 @@ from delegation.issuers.id_tokens import VerifiedHuman
 from delegation.issuers.key_sets import InvalidKeySet
 from delegation.issuers.models import TrustedIssuer
 from delegation.jose.holder_keys import PRIVATE_NAMES
-from webhooks.sending.addresses import UrlRefused, check_url
+from tenancy.models import Tenant
 
 MOST_ISSUERS = 50
 MAX_JWKS_BYTES = 65_536
+RECORDED = (
+    *("issuer", "audiences", "algorithms", "subject_claim", "required_claims", "max_age_seconds", "active"),
+)
 
 
 def create(*, tenant_id: UUID, actor: Actor, now: datetime, **fields: Any) -> TrustedIssuer:
     """Trust an issuer from now on. Raises: InvalidIssuer, TrustedIssuerExists, TooManyIssuers."""
     row = TrustedIssuer(tenant_id=tenant_id, **fields, created_at=now, updated_at=now)
-    _check(row)
+    check(row)
     try:
         with environments.atomic():
             Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
@@ -58,7 +61,7 @@ def update(
             return row
         for name in changed:
             setattr(row, name, changes[name])
-        _check(row)
+        check(row)
         row.updated_at = now
         row.save(update_fields=[*changed, "updated_at"])
         description = f"Trusted issuer {row.issuer} updated: {', '.join(changed)}"
@@ -80,8 +83,8 @@ def verify_id_token(*, tenant_id: UUID, token: str, now: datetime) -> VerifiedHu
     It may fetch the issuer's keys: not for use inside a transaction. Raises: IdTokenRefused,
     IssuerKeysUnavailable.
     """
-    parsed = id_tokens.parse(token)
-    row = TrustedIssuer.objects.for_tenant(tenant_id).active().filter(issuer=parsed.issuer).first()
+    parsed, issuer = id_tokens.parse(token)
+    row = TrustedIssuer.objects.for_tenant(tenant_id).active().filter(issuer=issuer).first()
     if row is None:
         raise IdTokenRefused(IdTokenFault.UNTRUSTED_ISSUER)
     pinned, location = row.jwks, KeyLocation(row.issuer, row.jwks_uri)
@@ -95,7 +98,7 @@ def verify_id_token(*, tenant_id: UUID, token: str, now: datetime) -> VerifiedHu
     )
 
 
-def _check(row: TrustedIssuer) -> None:
+def check(row: TrustedIssuer) -> None:
     """Raise `InvalidIssuer` for what could never verify a token. No address is asked, so DNS may change."""
     # Nobody vouches for people in our name: our own tokens are never ID tokens.
     if row.issuer == settings.TOKEN_ISSUER:
@@ -103,7 +106,14 @@ def _check(row: TrustedIssuer) -> None:
     if row.jwks is not None and row.jwks_uri is not None:
         raise InvalidIssuer("jwks: give either keys or jwks_uri; set the other to null")
     if row.jwks is not None:
-        _check_pinned(row.jwks)
+        if len(json.dumps(row.jwks)) > MAX_JWKS_BYTES:
+            raise InvalidIssuer(f"jwks: must be at most {MAX_JWKS_BYTES} bytes")
+        try:
+            key_sets.read(row.jwks)
+        except InvalidKeySet as error:
+            raise InvalidIssuer(f"jwks: {error}") from error
+        if any(isinstance(key, dict) and not PRIVATE_NAMES.isdisjoint(key) for key in row.jwks["keys"]):
+            raise InvalidIssuer("jwks: holds a private or secret key; give public keys only")
         return
     try:
         check_url(fetching.first_url(KeyLocation(row.issuer, row.jwks_uri)), fetching.url_policy())
@@ -112,17 +122,6 @@ def _check(row: TrustedIssuer) -> None:
         raise InvalidIssuer(f"{field}: {refusal}") from refusal
     if row.jwks_uri is None and "?" in row.issuer:
         raise InvalidIssuer("issuer: must not carry a query")
-
-
-def _check_pinned(jwks: Any) -> None:
-    if len(json.dumps(jwks)) > MAX_JWKS_BYTES:
-        raise InvalidIssuer(f"jwks: must be at most {MAX_JWKS_BYTES} bytes")
-    try:
-        key_sets.read(jwks)
-    except InvalidKeySet as error:
-        raise InvalidIssuer(f"jwks: {error}") from error
-    if any(isinstance(key, dict) and not PRIVATE_NAMES.isdisjoint(key) for key in jwks["keys"]):
-        raise InvalidIssuer("jwks: holds a private or secret key; give public keys only")
 
 
 def _record(
@@ -134,14 +133,8 @@ def _record(
         affected_id=row.id,
         description=description,
         metadata={
-            "issuer": row.issuer,
             "keys": "pinned" if row.jwks else row.jwks_uri or "discovered",
-            "audiences": row.audiences,
-            "algorithms": row.algorithms,
-            "subject_claim": row.subject_claim,
-            "required_claims": row.required_claims,
-            "max_age_seconds": row.max_age_seconds,
-            "active": row.active,
+            **{name: getattr(row, name) for name in RECORDED},
             **metadata,
         },
         actor=actor,

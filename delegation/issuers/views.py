@@ -2,21 +2,43 @@
 
 from typing import Any, ClassVar
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework.response import Response
 
 from auditlog.vocabulary import Actor
+from compliance.api.gate import Scope
 from compliance.api.idempotency import idempotent
-from compliance.api.rest.permissions import Scope
+from compliance.api.pagination import ok
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.responses import ok
 from compliance.api.rest.schema import IDEMPOTENCY_KEY, KEYED, enveloped, errors
 from compliance.api.rest.views import ApiViewSet, validated
 from compliance.core.clock import now
-from delegation.issuers import examples, serializers, services
+from delegation.issuers import serializers, services
 from delegation.issuers.models import TrustedIssuer
 from delegation.issuers.serializers import TrustedIssuerSerializer
 
+ISSUER_ID = OpenApiParameter("issuer_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
+_TRUST: dict[str, Any] = {
+    "issuer": "https://login.example.com",
+    "audiences": ["research-app"],
+    "algorithms": ["RS256"],
+    "subject_claim": "email",
+    "required_claims": {"groups": ["traders"]},
+    "max_age_seconds": 900,
+}
+_SHOWN: dict[str, Any] = {
+    "id": "019a9f5e-7a10-7b20-8c30-4d5e6f708192",
+    **_TRUST,
+    "jwks_uri": None,
+    "jwks": None,
+    "active": True,
+    "created_at": "2026-11-20T09:00:00Z",
+    "updated_at": "2026-11-20T09:00:00Z",
+}
+TRUST = OpenApiExample("A trusted issuer", request_only=True, value=_TRUST)
+CHANGE = OpenApiExample("Other audiences", request_only=True, value={"audiences": ["research-app", "desk"]})
+TRUSTED = OpenApiExample("Trusted", response_only=True, status_codes=["201"], value={"data": _SHOWN})
 NOT_FOUND = "Trusted issuer not found"
 
 
@@ -39,7 +61,7 @@ class TrustedIssuerViewSet(ApiViewSet):
         ),
         request=serializers.CreateTrustedIssuerSerializer,
         parameters=[IDEMPOTENCY_KEY],
-        examples=[examples.TRUST, examples.TRUSTED],
+        examples=[TRUST, TRUSTED],
         responses={201: enveloped(TrustedIssuerSerializer), **errors(*KEYED, 409)},
     )
     @idempotent
@@ -59,7 +81,7 @@ class TrustedIssuerViewSet(ApiViewSet):
     @extend_schema(
         operation_id="getTrustedIssuer",
         summary="Fetch a trusted issuer",
-        parameters=[examples.ISSUER_ID],
+        parameters=[ISSUER_ID],
         responses={200: enveloped(TrustedIssuerSerializer), **errors(*KEYED, e404=NOT_FOUND)},
     )
     def retrieve(self, request: ApiRequest, issuer_id: str) -> Response:
@@ -69,9 +91,9 @@ class TrustedIssuerViewSet(ApiViewSet):
     @extend_schema(
         operation_id="updateTrustedIssuer",
         summary="Edit a trusted issuer",
-        parameters=[examples.ISSUER_ID],
+        parameters=[ISSUER_ID],
         request=serializers.UpdateTrustedIssuerSerializer,
-        examples=[examples.CHANGE],
+        examples=[CHANGE],
         responses={200: enveloped(TrustedIssuerSerializer), **errors(*KEYED, e404=NOT_FOUND)},
     )
     def partial_update(self, request: ApiRequest, issuer_id: str) -> Response:
@@ -83,7 +105,7 @@ class TrustedIssuerViewSet(ApiViewSet):
         operation_id="deleteTrustedIssuer",
         summary="Trust an issuer no more",
         description="Delegation tokens that it vouched for stay valid; revoke those that must not.",
-        parameters=[examples.ISSUER_ID],
+        parameters=[ISSUER_ID],
         responses={204: None, **errors(*KEYED, e404=NOT_FOUND)},
     )
     def destroy(self, request: ApiRequest, issuer_id: str) -> Response:

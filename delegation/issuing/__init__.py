@@ -1,1 +1,1 @@
-"""Issuing tokens: what is read, what is asked for, and the transaction that a group of requests shares."""
+"""Issuing tokens: what is read, what is asked for, and the transaction that stores one."""

@@ -13,12 +13,17 @@ from compliance.core.encodings import b64url_decode
 
 @dataclass(frozen=True)
 class CompactJws:
-    """The unverified parts of a compact JWS; `signed` holds the octets that the signature covers."""
+    """The unverified parts of a compact JWS."""
 
+    text: str
     header: dict[str, Any]
     payload: dict[str, Any]
-    signed: bytes
     signature: bytes
+
+    @property
+    def signed(self) -> bytes:
+        """The octets that the signature covers."""
+        return self.text.rpartition(".")[0].encode("ascii")
 
 
 def parse(text: str, *, max_length: int) -> CompactJws:
@@ -30,7 +35,7 @@ def parse(text: str, *, max_length: int) -> CompactJws:
     if len(text) > max_length or len(segments) != 3:
         raise ValueError("not one compact JWS")
     header, payload = json_object(segments[0]), json_object(segments[1])
-    return CompactJws(header, payload, ".".join(segments[:2]).encode("ascii"), b64url_decode(segments[2]))
+    return CompactJws(text, header, payload, b64url_decode(segments[2]))
 
 
 def json_object(segment: str) -> dict[str, Any]:

@@ -5,15 +5,18 @@ bring a key (`jwk jku x5u x5c`) or ask for extensions (`crit`).
 """
 
 import json
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec
+from jwt.algorithms import ECAlgorithm
 
 from compliance.core.encodings import b64url_decode, b64url_encode
+from compliance.keys.base import PublicKey
 from delegation.errors import RejectionReason, TokenRejected
 from delegation.jose import compact
+from delegation.jose.compact import CompactJws
+from delegation.jose.holder_keys import thumbprint
 
 ALGORITHM = "ES256"
 TYPE = "delegation+jwt"
@@ -27,16 +30,6 @@ MAX_LENGTH = 18_432
 _pyjws = jwt.PyJWS(algorithms=[ALGORITHM])
 
 
-@dataclass(frozen=True)
-class Jws:
-    """A parsed token; `payload` is not to be trusted before `verify`."""
-
-    text: str
-    kid: str
-    payload: dict[str, Any]
-    signature: bytes
-
-
 def sign(payload: dict[str, Any], *, kid: str, key: ec.EllipticCurvePrivateKey, typ: str = TYPE) -> str:
     """The compact serialization (RFC 7515 §3.1), with the lower s; raises what the key raises."""
     text = json.dumps(payload, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
@@ -45,7 +38,7 @@ def sign(payload: dict[str, Any], *, kid: str, key: ec.EllipticCurvePrivateKey, 
     return f"{signed}.{b64url_encode(with_lower_s(b64url_decode(signature)))}"
 
 
-def parse(text: str) -> Jws:
+def parse(text: str) -> CompactJws:
     """Parse a token without trusting it; raises `TokenRejected(malformed | unsupported_algorithm)`."""
     try:
         parsed = compact.parse(text, max_length=MAX_LENGTH)
@@ -54,13 +47,12 @@ def parse(text: str) -> Jws:
     header = parsed.header
     if header.get("alg") != ALGORITHM:
         raise TokenRejected(RejectionReason.UNSUPPORTED_ALGORITHM)
-    kid = header.get("kid")
-    if set(header) != HEADER_NAMES or header["typ"] != TYPE or not isinstance(kid, str):
+    if set(header) != HEADER_NAMES or header["typ"] != TYPE or not isinstance(header["kid"], str):
         raise TokenRejected(RejectionReason.MALFORMED)
-    return Jws(text, kid, parsed.payload, parsed.signature)
+    return parsed
 
 
-def verify(jws: Jws, key: ec.EllipticCurvePublicKey) -> dict[str, Any]:
+def verify(jws: CompactJws, key: ec.EllipticCurvePublicKey) -> dict[str, Any]:
     """The payload, if the signature is valid; raises `TokenRejected(invalid_signature)`."""
     if len(jws.signature) != SIGNATURE_OCTETS or jws.signature != with_lower_s(jws.signature):
         raise TokenRejected(RejectionReason.INVALID_SIGNATURE)
@@ -78,3 +70,16 @@ def with_lower_s(signature: bytes) -> bytes:
     if not P256_ORDER // 2 < s < P256_ORDER:
         return signature
     return signature[:half] + (P256_ORDER - s).to_bytes(half, "big")
+
+
+def public_jwk(key: PublicKey) -> dict[str, str]:
+    """The JWK (RFC 7517) of a P-256 key, as published; raises ValueError for another kind or curve."""
+    if not isinstance(key, ec.EllipticCurvePublicKey) or key.curve.name != ec.SECP256R1.name:
+        raise ValueError("Token keys are on P-256")
+    bare = ECAlgorithm.to_jwk(key, as_dict=True)
+    jwk = {name: bare[name] for name in ("crv", "kty", "x", "y")}
+    return {**jwk, "kid": thumbprint(jwk), "alg": ALGORITHM, "use": "sig"}
+
+
+def public_key(jwk: dict[str, str]) -> ec.EllipticCurvePublicKey:
+    return cast("ec.EllipticCurvePublicKey", ECAlgorithm.from_jwk(jwk))

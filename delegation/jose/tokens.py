@@ -30,9 +30,6 @@ THUMBPRINT_LENGTH = 43
 THUMBPRINT_PATTERN = r"^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$"
 """A SHA-256 digest in base64url without padding, its unused bits 0: an RFC 7638 thumbprint."""
 
-UNKNOWN_SERIAL = ""
-"""The serial of an issuer named by id only; no certificate has it."""
-
 
 class ChainActorType(StrEnum):
     HUMAN = "human"
@@ -95,7 +92,7 @@ CLAIM_NAMES = {
 
 
 class RootAssurance(StrEnum):
-    """Whether a trusted issuer vouched for the root of the chain, or the token's caller stated it."""
+    """Return whether a trusted issuer vouched for the root of the chain, or the token's caller stated it."""
 
     VERIFIED = "verified"
     ASSERTED = "asserted"
@@ -115,7 +112,7 @@ class SubjectIdentifier(
     tag="iss_sub",
     rename={"issuer": "iss", "subject": "sub"},
 ):
-    """Who the root is at the issuer that vouched for it (RFC 9493 §3.2.5)."""
+    """The root's identity at the issuer that vouched for it (RFC 9493 §3.2.5)."""
 
     issuer: SubjectText
     subject: SubjectText
@@ -134,32 +131,29 @@ class TokenStatus(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 if TYPE_CHECKING:
     OptionalText = str | None
-    OptionalId = UUID | None
     OptionalConfirmation = Confirmation | None
     OptionalSubject = SubjectIdentifier | None
     OptionalStatus = TokenStatus | None
 else:
     # Absent or a value: null is malformed.
     OptionalText = str
-    OptionalId = UUID
     OptionalConfirmation = Confirmation
     OptionalSubject = SubjectIdentifier
     OptionalStatus = TokenStatus
 
 
 class Delegator(msgspec.Struct, frozen=True, omit_defaults=True, rename=CLAIM_NAMES):
-    """An agent that issued a token, the certificate it then held, if any, and the token's id, if known."""
+    """An agent that issued a token, the token's id, and the certificate the agent then held, if any."""
 
     agent_id: UUID
+    token_id: UUID
     certificate_serial: OptionalText = None
-    token_id: OptionalId = None
 
 
 class Delegation(ActClaim, frozen=True, kw_only=True, omit_defaults=True, rename=CLAIM_NAMES):
     """The claims of one token, void from the second `expires_at` on.
 
-    `via` names the issuers of the tokens it was re-delegated from, oldest first; in older tokens by id only.
-    Older tokens have neither `confirmation` nor `subject_identifier` nor `status`.
+    `via` names the issuers of the tokens it was re-delegated from, oldest first.
     """
 
     issuer: str
@@ -172,7 +166,7 @@ class Delegation(ActClaim, frozen=True, kw_only=True, omit_defaults=True, rename
     scope: str
     audience: OptionalText = None
     certificate_serial: OptionalText = None
-    via: tuple[Delegator | UUID, ...] = ()
+    via: tuple[Delegator, ...] = ()
     confirmation: OptionalConfirmation = None
     subject_identifier: OptionalSubject = None
     status: OptionalStatus = None
@@ -192,8 +186,7 @@ class Delegation(ActClaim, frozen=True, kw_only=True, omit_defaults=True, rename
     @property
     def lineage(self) -> tuple[Delegator, ...]:
         """All issuers behind this token, oldest first, its own agent last."""
-        via = (Delegator(one, UNKNOWN_SERIAL) if isinstance(one, UUID) else one for one in self.via)
-        return (*via, Delegator(self.agent_id, self.certificate_serial, self.token_id))
+        return (*self.via, Delegator(self.agent_id, self.token_id, self.certificate_serial))
 
     @property
     def bound_to(self) -> str | None:
@@ -213,6 +206,9 @@ class Delegation(ActClaim, frozen=True, kw_only=True, omit_defaults=True, rename
     def chain_display(self) -> str:
         """The chain for people; names may contain the arrow too, so programs read `chain`."""
         return " → ".join(actor.sub for actor in self.chain)
+
+    def has_expired(self, now: datetime) -> bool:
+        return now.timestamp() >= self.expires_at
 
     @property
     def issued(self) -> datetime:

@@ -5,8 +5,6 @@ The client's id is the id of its key. The prefix of the key names the environmen
 
 import binascii
 from base64 import b64decode
-from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 from django.http import HttpRequest
@@ -17,69 +15,56 @@ from compliance.api import gate
 from compliance.api.gate import GateRequest
 from compliance.core import environments
 from compliance.core.clock import now
-from compliance.core.environments import Environment
 from compliance.core.errors import ServiceError, Unauthorized
-from compliance.tenancy import keys, services
-from compliance.tenancy.authentication import ApiKeyUser
-from compliance.tenancy.models import ApiKey
 from delegation.oauth import forms
 from delegation.oauth.errors import InvalidClient, InvalidRequest
-from delegation.oauth.forms import Form
+from tenancy import keys, services
+from tenancy.authentication import ApiKeyUser
+from tenancy.models import ApiKey
 
 METHODS = ("client_secret_basic", "client_secret_post")
 """As the authorization server's metadata names them; the bearer header has no registered name."""
 
 
 class ClientCredentials(NamedTuple):
-    """What a client presents; a bearer header has no client id."""
+    """A client's credentials; a bearer header has no client id."""
 
     client_id: str | None
     secret: str
 
 
-def presented(asked: GateRequest, read_form: Callable[[], Form] | None) -> ClientCredentials:
-    """The credentials of a request; `read_form` is None for a body that is no form.
+def presented(request: HttpRequest) -> ClientCredentials:
+    """The credentials of a request.
 
-    Raises: InvalidClient, InvalidRequest for more than one method, what `read_form` raises.
+    Raises: InvalidClient; InvalidRequest for more than one method (RFC 6749 §2.3); what a form raises.
     """
-    by_header = _of_header(asked)
+    by_header = _of_header(GateRequest.of(request))
+    form = forms.of(request) if request.content_type == forms.MEDIA_TYPE else None
+    secret, stated = (form.get("client_secret"), form.get("client_id")) if form else (None, None)
     if by_header is None:
-        if read_form is None:
-            raise InvalidClient()
-        form = read_form()
-        secret = form.get("client_secret")
-        if secret is None:
+        if form is None or secret is None:
             raise InvalidClient()
         return ClientCredentials(form.require("client_id"), secret)
-    if read_form is not None:
-        _check_single(by_header, read_form())
+    if secret is not None:
+        raise InvalidRequest("Authenticate in one way only")
+    if by_header.client_id is not None and stated not in (None, by_header.client_id):
+        raise InvalidRequest("client_id and the Authorization header name different clients")
     return by_header
-
-
-def presented_by(request: HttpRequest) -> ClientCredentials:
-    """As `presented`, for Django's request."""
-    is_form = request.content_type == forms.MEDIA_TYPE
-    return presented(GateRequest.of(request), partial(forms.of, request) if is_form else None)
 
 
 def key_of(request: HttpRequest) -> str | None:
     """The API key that a request presents; None for one without, or whose credentials can't be read."""
     try:
-        return presented_by(request).secret
+        return presented(request).secret
     except ServiceError:
         return None
-
-
-def environment_of(request: HttpRequest) -> Environment | None:
-    """The environment that the presented key names."""
-    return keys.environment_of(key_of(request) or "")
 
 
 class ClientAuthentication(BaseAuthentication):
     """Look the client's key up in the environment that its prefix names."""
 
     def authenticate(self, request: Request) -> tuple[ApiKeyUser, ApiKey]:
-        client_id, secret = presented_by(request._request)
+        client_id, secret = presented(request._request)
         if keys.environment_of(secret) is not environments.current():
             raise InvalidClient()
         try:
@@ -109,12 +94,3 @@ def _of_header(asked: GateRequest) -> ClientCredentials | None:
         return ClientCredentials(forms.decoded(client_id), forms.decoded(secret))
     except (binascii.Error, ValueError, InvalidRequest) as error:
         raise InvalidClient("The Basic credentials can't be read") from error
-
-
-def _check_single(by_header: ClientCredentials, form: Form) -> None:
-    """RFC 6749 §2.3: one method a request. A client id beside a header must be the header's."""
-    if form.get("client_secret") is not None:
-        raise InvalidRequest("Authenticate in one way only")
-    stated = form.get("client_id")
-    if by_header.client_id is not None and stated not in (None, by_header.client_id):
-        raise InvalidRequest("client_id and the Authorization header name different clients")

@@ -71,11 +71,6 @@ class UnsupportedGrantType(OAuthError):
     message = "The only grant type is urn:ietf:params:oauth:grant-type:token-exchange"
 
 
-class UnsupportedTokenType(OAuthError):
-    code = OAuthErrorCode.UNSUPPORTED_TOKEN_TYPE
-    message = "Tokens of this type are not known here"
-
-
 class InvalidScope(OAuthError):
     code = OAuthErrorCode.INVALID_SCOPE
     message = "The scope is malformed or goes too far"
@@ -120,8 +115,8 @@ def challenge(request: GateRequest) -> str:
     return f'{"Bearer" if scheme == "bearer" else "Basic"} realm="api"'
 
 
-def answer_to(error: Exception, request: GateRequest) -> tuple[int, dict[str, str], dict[str, str]] | None:
-    """Status, body and headers of the answer to an error; None for a defect."""
+def handle(error: Exception, context: dict[str, Any]) -> Response | None:
+    """REST framework's exception handler for these endpoints; None for a defect."""
     found = error_parts(error)
     if found is None:
         return None
@@ -133,16 +128,7 @@ def answer_to(error: Exception, request: GateRequest) -> tuple[int, dict[str, st
     else:
         shown, content = body_of_status(status, message)
     if shown == 401:
-        headers["WWW-Authenticate"] = challenge(request)
-    return shown, content, headers
-
-
-def handle(error: Exception, context: dict[str, Any]) -> Response | None:
-    """REST framework's exception handler for these endpoints."""
-    found = answer_to(error, GateRequest.of(context["request"]))
-    if found is None:
-        return None
-    status, content, headers = found
-    if status == 503:
+        headers["WWW-Authenticate"] = challenge(GateRequest.of(context["request"]))
+    if shown == 503:
         log.warning("answered 503: %s", type(error).__name__)
-    return Response(content, status=status, headers=headers)
+    return Response(content, status=shown, headers=headers)

@@ -3,32 +3,26 @@
 There is no impersonation: the actor, an agent of the client's tenant, is always named, and ends the chain.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
 from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.conf import settings
 
-from agents.did import parse_did
 from agents.errors import AgentNotFound
-from agents.models import Agent
+from agents.models import AgentDid, parse_did
 from auditlog.vocabulary import Actor
 from compliance.core import environments
 from compliance.core.errors import ServiceError
 from compliance.core.identifiers import parse_id
 from compliance.core.plain_text import is_plain_text
-from compliance.observing.correlation import Correlation
 from delegation import errors, services
 from delegation.issuers import services as issuers
 from delegation.issuers.errors import IdTokenRefused
-from delegation.issuing import groups
-from delegation.issuing.applications import Grant, TokenApplication
-from delegation.issuing.authority import authority_of
-from delegation.issuing.decision_rows import AgentAndCertificate
-from delegation.issuing.groups import IssuedDelegation, Postponed
+from delegation.issuing.applications import Grant
+from delegation.issuing.issuance import IssuedDelegation
 from delegation.jose import tokens
 from delegation.jose.tokens import Chain, ChainActor, ChainActorType, Delegation, SubjectIdentifier
 from delegation.oauth.errors import (
@@ -39,9 +33,7 @@ from delegation.oauth.errors import (
     UnsupportedGrantType,
 )
 from delegation.oauth.forms import Form
-from delegation.standing import Standing, standings
-
-Found = TypeVar("Found")
+from delegation.standing import standings
 
 GRANT_TYPE = "urn:ietf:params:oauth:grant-type:token-exchange"
 ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
@@ -57,7 +49,10 @@ def agent_type() -> str:
 
 @dataclass(frozen=True)
 class ExchangeRequest:
-    """The parameters of RFC 8693 §2.1; `scope` None is omitted, "" asks for no action."""
+    """The parameters of RFC 8693 §2.1; `scope` None is omitted, "" asks for no action.
+
+    The client proved to possess `proven_key`, and wants the token bound to `bound_to`.
+    """
 
     subject_token: str
     subject_type: str
@@ -66,23 +61,8 @@ class ExchangeRequest:
     issued_type: str
     scope: str | None
     audience: str | None
-
-
-@dataclass(frozen=True)
-class Possession:
-    """The key whose possession the client proved in this request, and the key it wants the token bound to."""
-
+    bound_to: str | None
     proven_key: str | None = None
-    bound_to: str | None = None
-
-
-@dataclass(frozen=True)
-class Subject:
-    """What the subject token says: the start of the chain, and the parent if it is a delegation token."""
-
-    chain: Chain
-    identifier: SubjectIdentifier | None = None
-    parent: Delegation | None = None
 
 
 def read(form: Form) -> ExchangeRequest:
@@ -100,6 +80,9 @@ def read(form: Form) -> ExchangeRequest:
     issued_type = form.get("requested_token_type") or ACCESS_TOKEN
     if issued_type not in DELEGATION_TYPES:
         raise InvalidRequest("requested_token_type: must be access_token or jwt")
+    bound_to = form.get("dpop_jkt")
+    if bound_to is not None and not tokens.is_thumbprint(bound_to):
+        raise InvalidRequest("dpop_jkt: not a thumbprint (RFC 7638, SHA-256 in base64url)")
     return ExchangeRequest(
         subject_token=subject_token,
         subject_type=subject_type,
@@ -108,59 +91,33 @@ def read(form: Form) -> ExchangeRequest:
         issued_type=issued_type,
         scope=_scope(form.get("scope")),
         audience=_audience(form.all("audience"), form.all("resource")),
+        bound_to=bound_to,
     )
 
 
-@dataclass(frozen=True)
-class TokenExchange:
-    """A client's request on its way; `possession` is what it proved.
+def exchange(*, tenant_id: UUID, asked: ExchangeRequest, actor: Actor, now: datetime) -> IssuedDelegation:
+    """Issue the delegation that a client asks for, for at most an hour; may wait for its agent.
 
-    `ids` are the request's own, since its group has none.
+    Don't call it inside a transaction: the keys of an ID token's issuer may have to be fetched. Raises:
+    ServiceError, Django's errors.
     """
-
-    tenant_id: UUID
-    request: ExchangeRequest
-    possession: Possession
-    actor: Actor
-    now: datetime
-    ids: Correlation | None
-
-
-@dataclass(frozen=True)
-class ActingAgent:
-    """Whom an actor token names; `token` if it is one, not a name."""
-
-    agent_id: UUID
-    token: Delegation | None = None
-
-
-def exchange_each(asked: Sequence[TokenExchange]) -> list[IssuedDelegation | ServiceError | Postponed]:
-    """Issue the delegations that clients ask for together, each for at most an hour; the outcomes in order.
-
-    An ID token is postponed: the keys of its issuer may have to be fetched. Raises: Django's errors; then
-    nothing is stored.
-    """
-    together = [one for one in asked if one.request.subject_type != ID_TOKEN]
-    applications = _applications(together)
-    sound = [one for one in applications if isinstance(one, TokenApplication)]
-    issued = iter(groups.issue_each(sound) if sound else [])
-    found = iter([next(issued) if isinstance(one, TokenApplication) else one for one in applications])
-    outcomes = [Postponed() if one.request.subject_type == ID_TOKEN else next(found) for one in asked]
-    return [_as_oauth(one) if isinstance(one, ServiceError) else one for one in outcomes]
-
-
-def exchange(asked: TokenExchange) -> IssuedDelegation | ServiceError:
-    """The outcome of one request, which may wait for its agent, and fetch the keys of an ID token's issuer.
-
-    Don't call it inside a transaction: there may be a network call. Raises: Django's errors.
-    """
-    (application,) = _applications([asked])
-    if isinstance(application, ServiceError):
-        return _as_oauth(application)
     try:
-        return groups.issue_alone(application)
+        agent_id = _acting_agent(asked, now)
+        chain, subject, parent = _subject(tenant_id, asked, now)
+        grant = Grant(
+            chain=(*chain, _link(chain, agent_id)),
+            # An ID token grants no action by itself.
+            scope=asked.scope if parent is not None else asked.scope or "",
+            audience=asked.audience,
+            bound_to=asked.bound_to,
+            proven_key=asked.proven_key,
+            subject=subject,
+        )
+        return services.issue(
+            tenant_id=tenant_id, agent_id=agent_id, grant=grant, parent=parent, actor=actor, now=now
+        )
     except ServiceError as error:
-        return _as_oauth(error)
+        raise _as_oauth(error) from error
 
 
 def _as_oauth(error: ServiceError) -> ServiceError:
@@ -170,10 +127,12 @@ def _as_oauth(error: ServiceError) -> ServiceError:
             return InvalidRequest("actor_token: unknown_agent: this client has no such agent")
         case errors.ParentKeyNotProven():
             return InvalidDpopProof("subject_token: key_not_proven: its key must be proven")
-        case errors.ScopeNotPermitted() | errors.ScopeEmpty():
+        case errors.ScopeNotPermitted():
             return InvalidScope(error.message)
         case errors.AgentMayNotDelegate() | errors.CertificateDoesNotCount():
             return InvalidRequest(f"actor_token: {error.message}")
+        case errors.ActorNotProven():
+            return InvalidRequest(error.message)
         case errors.ParentScopeExceeded():
             return InvalidScope(f"subject_token: {error.message}")
         case errors.ParentAudienceExceeded():
@@ -181,58 +140,6 @@ def _as_oauth(error: ServiceError) -> ServiceError:
         case errors.ParentTokenRejected() | errors.ParentTokenMalformed() | errors.ParentExceeded():
             return InvalidRequest(f"subject_token: {error.message}")
     return error
-
-
-def _applications(asked: Sequence[TokenExchange]) -> list[TokenApplication | ServiceError]:
-    """What each request asks for, in order, or why its tokens do not count; one statement for all of them."""
-    actors = [_caught(_actor, one) for one in asked]
-    named = [one.token for one in actors if isinstance(one, ActingAgent) and one.token is not None]
-    found = iter(standings(named, now=max(one.now for one in asked)) if named else [])
-    return [
-        actor
-        if isinstance(actor, ServiceError)
-        else _caught(_application, one, actor, next(found) if actor.token is not None else None)
-        for one, actor in zip(asked, actors, strict=True)
-    ]
-
-
-def _caught(step: Callable[..., Found], *args: object) -> Found | ServiceError:
-    """What a step returns, or the error that it raises."""
-    try:
-        return step(*args)
-    except ServiceError as error:
-        return error
-
-
-def _application(asked: TokenExchange, actor: ActingAgent, standing: Standing | None) -> TokenApplication:
-    """What one request asks for; `standing` is that of the actor's token, if any. Raises: ServiceError."""
-    if standing is not None and not standing.stands:
-        raise InvalidRequest("actor_token: stopped: it, or an agent behind it, counts no more")
-    subject = _subject(asked)
-
-    def grant_to(delegator: AgentAndCertificate) -> Grant:
-        chain = (*subject.chain, _link(subject.chain, delegator.agent))
-        if len(chain) > tokens.MAX_CHAIN:
-            limit = f"a chain has at most {tokens.MAX_CHAIN} actors"
-            raise InvalidRequest(f"subject_token: chain_too_long: {limit}")
-        return Grant(
-            chain=chain,
-            scope=_granted_scope(asked.request.scope, subject.parent, delegator, asked.now),
-            audience=asked.request.audience,
-            bound_to=asked.possession.bound_to,
-            proven_key=asked.possession.proven_key,
-            subject=subject.identifier,
-        )
-
-    return TokenApplication(
-        tenant_id=asked.tenant_id,
-        agent_id=actor.agent_id,
-        grant_to=grant_to,
-        parent=subject.parent,
-        actor=asked.actor,
-        now=asked.now,
-        ids=asked.ids,
-    )
 
 
 def _scope(text: str | None) -> str | None:
@@ -250,7 +157,14 @@ def _scope(text: str | None) -> str | None:
 def _audience(audiences: Sequence[str], resources: Sequence[str]) -> str | None:
     """The one `aud` that audiences and resources name. Raises: InvalidTarget."""
     for resource in resources:
-        _check_resource(resource)
+        # RFC 8707 §2: an absolute URI without a fragment.
+        try:
+            parts = urlsplit(resource)
+        except ValueError as error:
+            raise InvalidTarget("resource: not a URI") from error
+        is_uri = resource.isascii() and resource.isprintable() and " " not in resource
+        if not is_uri or not parts.scheme or not (parts.netloc or parts.path) or "#" in resource:
+            raise InvalidTarget("resource: must be an absolute URI without a fragment")
     found = list(dict.fromkeys([*audiences, *resources]))
     if len(found) > 1:
         raise InvalidTarget("A token has one audience: ask for one token each")
@@ -260,41 +174,32 @@ def _audience(audiences: Sequence[str], resources: Sequence[str]) -> str | None:
     return found[0] if found else None
 
 
-def _check_resource(resource: str) -> None:
-    """RFC 8707 §2: an absolute URI without a fragment."""
-    try:
-        parts = urlsplit(resource)
-    except ValueError as error:
-        raise InvalidTarget("resource: not a URI") from error
-    is_uri = resource.isascii() and resource.isprintable() and " " not in resource
-    if not is_uri or not parts.scheme or not (parts.netloc or parts.path) or "#" in resource:
-        raise InvalidTarget("resource: must be an absolute URI without a fragment")
-
-
-def _actor(asked: TokenExchange) -> ActingAgent:
-    """Whom the actor token names, even if it stands no more. Raises: OAuthError, AgentNotFound."""
-    request = asked.request
-    if request.actor_type == agent_type():
-        did = parse_did(request.actor_token)
-        is_ours = did is None or did.environment is environments.current()
-        agent_id = parse_id(request.actor_token) if did is None else did.agent_id
-        if agent_id is None or not is_ours:
+def _acting_agent(asked: ExchangeRequest, now: datetime) -> UUID:
+    """The agent that the actor token is of, or names. Raises: OAuthError, AgentNotFound."""
+    if asked.actor_type == agent_type():
+        did = parse_did(asked.actor_token)
+        agent_id = parse_id(asked.actor_token) if did is None else did.agent_id
+        if agent_id is None or (did is not None and did.environment is not environments.current()):
             raise AgentNotFound()
-        return ActingAgent(agent_id)
-    delegation = _delegation(request.actor_token, "actor_token", asked.now)
-    if delegation.bound_to not in (None, asked.possession.proven_key):
+        return agent_id
+    token = _delegation(asked.actor_token, "actor_token", now)
+    if token.bound_to not in (None, asked.proven_key):
         raise InvalidDpopProof("actor_token: key_not_proven: its key must be proven")
-    return ActingAgent(delegation.agent_id, delegation)
+    if not standings([token], now=now)[0].stands:
+        raise InvalidRequest("actor_token: stopped: it, or an agent behind it, counts no more")
+    return token.agent_id
 
 
-def _subject(asked: TokenExchange) -> Subject:
-    token = asked.request.subject_token
-    if asked.request.subject_type != ID_TOKEN:
-        parent = _delegation(token, "subject_token", asked.now)
-        return Subject(parent.chain, parent=parent)
+def _subject(
+    tenant_id: UUID, asked: ExchangeRequest, now: datetime
+) -> tuple[Chain, SubjectIdentifier | None, Delegation | None]:
+    """The start of the chain, and the verified root of an ID token, or the delegation token as the parent."""
+    if asked.subject_type != ID_TOKEN:
+        parent = _delegation(asked.subject_token, "subject_token", now)
+        return parent.chain, None, parent
     try:
-        human = issuers.verify_id_token(tenant_id=asked.tenant_id, token=token, now=asked.now)
-        return Subject((ChainActor(human.name, ChainActorType.HUMAN),), human.identifier)
+        human = issuers.verify_id_token(tenant_id=tenant_id, token=asked.subject_token, now=now)
+        return (ChainActor(human.name, ChainActorType.HUMAN),), human.identifier, None
     except IdTokenRefused as refused:
         raise InvalidRequest(f"subject_token: {refused.fault}") from refused
     except ValueError as error:
@@ -303,38 +208,19 @@ def _subject(asked: TokenExchange) -> Subject:
 
 def _delegation(token: str, parameter: str, now: datetime) -> Delegation:
     """The delegation of a valid token of the current environment. Raises: InvalidRequest with a reason."""
-    found = services.verify(token=token, now=now)
-    if found.delegation is None or found.delegation.environment != environments.current().value:
-        raise InvalidRequest(f"{parameter}: {found.reason or errors.RejectionReason.UNKNOWN_KEY}")
+    found = services.verify_here(token=token, now=now)
+    if found.delegation is None:
+        raise InvalidRequest(f"{parameter}: {found.reason}")
     return found.delegation
 
 
-def _link(chain: Chain, agent: Agent) -> ChainActor:
+def _link(chain: Chain, agent_id: UUID) -> ChainActor:
     """The agent as the chain's next actor: an agent, or one below an agent."""
-    if any(one.sub == agent.did for one in chain):
+    did = str(AgentDid(environments.current(), agent_id))
+    if any(one.sub == did for one in chain):
         raise InvalidRequest("actor_token: actor_in_chain: the agent is in the chain already")
+    if len(chain) >= tokens.MAX_CHAIN:
+        limit = f"a chain has at most {tokens.MAX_CHAIN} actors"
+        raise InvalidRequest(f"subject_token: chain_too_long: {limit}")
     has_agent = any(one.type in (ChainActorType.AGENT, ChainActorType.SUB_AGENT) for one in chain)
-    return ChainActor(agent.did, ChainActorType.SUB_AGENT if has_agent else ChainActorType.AGENT)
-
-
-def _granted_scope(
-    asked: str | None, parent: Delegation | None, delegator: AgentAndCertificate, now: datetime
-) -> str:
-    """Return the scope asked for; if omitted, the part of the parent's scope that the agent is permitted.
-
-    Without a parent (an ID token) an omitted scope is empty. Raises: InvalidScope.
-    """
-    if asked is not None or parent is None:
-        return asked or ""
-    permitted = _permitted(delegator, now)
-    kept = [name for name in parent.scope.split() if permitted is None or name in permitted]
-    if parent.scope and not kept:
-        raise InvalidScope("The agent may do nothing of the subject token's scope")
-    return " ".join(kept)
-
-
-def _permitted(delegator: AgentAndCertificate, now: datetime) -> Sequence[str] | None:
-    try:
-        return authority_of(delegator, now=now).permitted_actions
-    except (errors.AgentMayNotDelegate, errors.CertificateDoesNotCount) as error:
-        raise InvalidRequest(f"actor_token: {error.message}") from error
+    return ChainActor(did, ChainActorType.SUB_AGENT if has_agent else ChainActorType.AGENT)

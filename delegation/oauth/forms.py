@@ -7,15 +7,14 @@ twice, but for those of which a standard allows several.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 from urllib.parse import unquote_plus
 
 from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest
-from django.utils.datastructures import MultiValueDict
 
 from compliance.core.errors import TooLarge
-from delegation.oauth.errors import InvalidRequest, OAuthError, UnsupportedForm
+from delegation.oauth.errors import InvalidRequest, UnsupportedForm
 
 MEDIA_TYPE = "application/x-www-form-urlencoded"
 MAX_BYTES = 65_536
@@ -50,28 +49,20 @@ class Form:
 
 def of(request: HttpRequest) -> Form:
     """The form of a request, parsed once. Raises: OAuthError, TooLarge."""
-    kept: Any = vars(request).setdefault("oauth_form", None)
-    if kept is None:
-        kept = vars(request)["oauth_form"] = _read(request)
-    if isinstance(kept, Exception):
-        raise kept
-    found: Form = kept
-    return found
-
-
-def _read(request: HttpRequest) -> Form | OAuthError | TooLarge:
+    if (kept := vars(request).get("oauth_form")) is not None:
+        return cast("Form", kept)
+    if request.META.get("QUERY_STRING"):
+        raise InvalidRequest("Parameters belong in the body, never in the URL")
+    if request.content_type != MEDIA_TYPE:
+        raise UnsupportedForm()
+    if (request.content_params or {}).get("charset", "utf-8").lower() not in ("utf-8", "utf8"):
+        raise UnsupportedForm("The form must be in UTF-8")
     try:
-        if request.META.get("QUERY_STRING"):
-            raise InvalidRequest("Parameters belong in the body, never in the URL")
-        if request.content_type != MEDIA_TYPE:
-            raise UnsupportedForm()
-        if (request.content_params or {}).get("charset", "utf-8").lower() not in ("utf-8", "utf8"):
-            raise UnsupportedForm("The form must be in UTF-8")
-        return parse(request.body)
-    except OAuthError as error:
-        return error
-    except RequestDataTooBig:
-        return TooLarge()
+        found = parse(request.body)
+    except RequestDataTooBig as error:
+        raise TooLarge() from error
+    vars(request)["oauth_form"] = found
+    return found
 
 
 def parse(raw: bytes) -> Form:
@@ -85,18 +76,15 @@ def parse(raw: bytes) -> Form:
     fields = [field for field in text.split("&") if field]
     if len(fields) > MAX_FIELDS:
         raise InvalidRequest(f"The form has more than {MAX_FIELDS} parameters")
-    found: MultiValueDict[str, str] = MultiValueDict()
+    found: dict[str, list[str]] = {}
     for field in fields:
         name, _, value = field.partition("=")
-        found.appendlist(decoded(name), decoded(value))
-    return Form({name: _once(name, values) for name, values in found.lists() if any(values)})
-
-
-def _once(name: str, values: Sequence[str]) -> Sequence[str]:
-    if len(values) > 1 and name not in REPEATABLE:
-        known = name if name.isascii() and name.isidentifier() and len(name) <= 40 else "A parameter"
-        raise InvalidRequest(f"{known} is sent more than once")
-    return [value for value in values if value]
+        found.setdefault(decoded(name), []).append(decoded(value))
+    for name, values in found.items():
+        if any(values) and len(values) > 1 and name not in REPEATABLE:
+            known = name if name.isascii() and name.isidentifier() and len(name) <= 40 else "A parameter"
+            raise InvalidRequest(f"{known} is sent more than once")
+    return Form({name: [one for one in values if one] for name, values in found.items() if any(values)})
 
 
 def decoded(text: str) -> str:

@@ -1,15 +1,20 @@
 """Token keys in the real tokens of the test run, made once: generating is the slow part."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from django.db import OperationalError, connections
 
+from agents.models import Agent
+from agents.tests.factories import make_agent
 from compliance.core import environments
 from compliance.core.environments import Environment
-from compliance.tenancy.models import Tenant
-from compliance.tenancy.tests.factories import make_tenant
+from compliance.stores import sql
 from delegation.tests.factories import make_token_key
 from delegation.token_keys import keyring
+from tenancy.models import Tenant
+from tenancy.tests.factories import make_tenant
 
 
 @pytest.fixture(autouse=True)
@@ -28,3 +33,20 @@ def tenant() -> Tenant:
     with environments.use(Environment.TEST):
         make_token_key()
     return made
+
+
+@pytest.fixture
+def no_database(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Both databases refuse every query, over Django's cursors and over the driver's, as dead servers do."""
+
+    def refuse(*args: Any) -> Any:
+        raise OperationalError("server closed the connection unexpectedly")
+
+    monkeypatch.setattr(sql, "connected", refuse)
+    with connections["default"].execute_wrapper(refuse), connections["test"].execute_wrapper(refuse):
+        yield
+
+
+@pytest.fixture
+def agent(tenant: Tenant) -> Agent:
+    return make_agent(tenant)

@@ -15,10 +15,10 @@ from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id
 from delegation import services
-from delegation.issued import rows
+from delegation.issued import status_lists
 from delegation.issuing.applications import Grant
-from delegation.issuing.groups import IssuedDelegation
-from delegation.jose.jwks import public_jwk
+from delegation.issuing.issuance import IssuedDelegation, row_of
+from delegation.jose.jws import public_jwk
 from delegation.jose.tokens import Chain, ChainActor, ChainActorType, Delegation, SubjectIdentifier
 from delegation.lifecycle import KeyStatus
 from delegation.models import IssuedToken, TokenKey
@@ -116,6 +116,6 @@ def make_issued_token(agent: Agent, *, principal: str = "price-checker") -> Issu
         scope="read",
         certificate_serial=None,
     )
-    row = rows.row_of(agent.tenant_id, delegation)
+    row = row_of(agent.tenant_id, delegation, status_index=status_lists.next_index())
     row.save(force_insert=True)
     return row

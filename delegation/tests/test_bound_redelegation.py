@@ -3,21 +3,12 @@
 import pytest
 
 from agents.models import Agent
-from agents.tests.factories import make_agent
-from compliance.tenancy.models import Tenant
-from compliance.tenancy.tests.factories import make_key
-from compliance.tests.client import ApiClient
 from delegation.errors import ParentExceeded, ParentKeyNotProven
 from delegation.jose.tokens import RootAssurance, SubjectIdentifier
 from delegation.tests.factories import CHAIN, JKT, VERIFIED, as_chain, make_token
 
 OTHER_KEY = "n4bQgYhMfWWaL-qgxVrQFaO_TxsrC4Is0V1sFbDwCgg"
 LONGER = [*CHAIN, {"sub": "quote-service", "type": "service"}]
-
-
-@pytest.fixture
-def agent(tenant: Tenant) -> Agent:
-    return make_agent(tenant)
 
 
 @pytest.mark.parametrize("proven", [None, OTHER_KEY])
@@ -29,16 +20,6 @@ def test_a_bound_token_is_not_handed_on_without_its_key(
 
     with pytest.raises(ParentKeyNotProven):
         make_token(agent, chain=as_chain(LONGER), parent_token=parent, proven_key=proven, bound_to=bound_to)
-
-
-def test_the_specified_endpoint_hands_on_no_bound_token(api: ApiClient, agent: Agent, tenant: Tenant) -> None:
-    parent = make_token(agent, bound_to=JKT).token
-
-    answer = api.as_key(make_key(tenant)).post(
-        f"/v1/agents/{agent.id}/delegation", {"chain": LONGER, "parent_token": parent}
-    )
-
-    assert (answer.status_code, answer.json()["error"]) == (422, ParentKeyNotProven.message)
 
 
 @pytest.mark.parametrize(("bound_to", "expected"), [(None, JKT), (OTHER_KEY, OTHER_KEY)])

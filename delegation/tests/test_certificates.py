@@ -9,19 +9,15 @@ import pytest
 from agents.models import Agent
 from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
-from certificates import services as certificates
 from certificates.models import Certificate
 from certificates.tests.factories import (
     make_certified_agent,
-    make_expired_certificate,
-    make_overdue_certificate,
-    make_revoked_certificate,
 )
 from compliance.core.clock import now
-from compliance.tenancy.models import Tenant
-from compliance.tenancy.tests.factories import make_key
 from compliance.tests.client import ApiClient
-from delegation.tests.factories import ACTOR, CHAIN
+from delegation.tests.factories import CHAIN
+from tenancy.models import Tenant
+from tenancy.tests.factories import make_key
 
 
 @pytest.fixture
@@ -55,28 +51,6 @@ def test_the_token_ends_with_the_certificate(client: ApiClient, tenant: Tenant) 
     data = issue(client, agent, ttl_seconds=86_400).json()["data"]
 
     assert datetime.fromisoformat(data["expires_at"]) == end.replace(microsecond=0)
-
-
-@pytest.mark.parametrize(
-    "make", [make_revoked_certificate, make_overdue_certificate, make_expired_certificate]
-)
-def test_a_certificate_that_does_not_count_lends_nothing(
-    client: ApiClient, tenant: Tenant, make: Any
-) -> None:
-    answer = issue(client, make(tenant).agent)
-
-    assert (answer.status_code, answer.json()) == (
-        422,
-        {"error": "The agent's certificate is revoked or has expired"},
-    )
-    assert not AuditEntry.objects.filter(event_type="delegation.issued").exists()
-
-
-def test_a_new_certificate_lends_again(client: ApiClient, tenant: Tenant) -> None:
-    agent = make_revoked_certificate(tenant).agent
-    certificates.issue(tenant_id=tenant.id, agent_id=agent.id, actor=ACTOR, now=now())
-
-    assert issue(client, agent).status_code == 200
 
 
 LIMITED = {"permitted_actions": ["read", "trade"]}

@@ -15,9 +15,8 @@ from certificates import services as certificates
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from compliance.keys import backend_for
+from compliance.keys.registry import backend_for
 from compliance.stores import sql
-from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.owner import owning
 from compliance.tests.threads import THREADS, at_once, in_thread, somebody_waits_for_a_lock
 from compliance.tests.waiting import eventually
@@ -27,6 +26,7 @@ from delegation.jose import jws
 from delegation.models import TokenKey
 from delegation.tests.factories import ACTOR, make_token
 from delegation.token_keys import keyring, keys
+from tenancy.tests.factories import make_tenant
 
 pytestmark = pytest.mark.usefixtures("committed")
 
@@ -87,7 +87,7 @@ def test_no_token_is_issued_with_a_key_that_was_withdrawn_while_it_waited() -> N
         issued = issuing.result(20)
 
     assert successor != compromised
-    assert jws.parse(issued.token).kid == successor.kid
+    assert jws.parse(issued.token).header["kid"] == successor.kid
     assert services.verify(token=issued.token, now=now()).valid
     with pytest.raises(TokenRejected):
         keyring.find(compromised.kid)

@@ -13,11 +13,10 @@ from agents.tests.factories import make_agent
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from compliance.tenancy.models import Tenant
-from compliance.tenancy.tests.factories import make_test_key
 from compliance.tests.client import ApiClient
-from delegation import proofs
 from delegation.tests.factories import CHAIN, make_token
+from tenancy.models import Tenant
+from tenancy.tests.factories import make_test_key
 
 GUIDE = Path(settings.BASE_DIR) / "docs" / "delegation.md"
 
@@ -63,15 +62,3 @@ def test_the_guides_code_refuses_expired_and_sandbox_tokens(guide: dict[str, Any
     for token in (sandbox, expired):
         with pytest.raises(jwt.PyJWTError):
             guide["verify"](token, "https://api.example")
-
-
-def test_the_guides_code_makes_proofs_that_count() -> None:
-    blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
-    names: dict[str, Any] = {}
-    exec(blocks[1], names)  # noqa: S102  (the guide is ours)
-    url, moment = "https://api.example/v1/things", now()
-    text = names["proof"]("GET", url, token="t", nonce=proofs.current_nonce(now=moment))
-
-    found = proofs.check(proof=text, method="GET", uri=url, access_token="t", nonce_required=True, now=moment)
-
-    assert found.method == "GET"

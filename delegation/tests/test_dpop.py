@@ -47,7 +47,7 @@ def made(**how: Any) -> str:
 def test_proof_of_either_algorithm_holds(holder: Holder) -> None:
     text = holder.proof(uri=URI, at=NOW, jti="j", nonce="n", token="t")
 
-    assert check(text, token="t") == Proof(holder.jkt, "j", "POST", URI, NOW, "n")
+    assert check(text, token="t") == Proof(holder.jkt, "j", "n")
 
 
 def test_ed25519_may_be_named_so() -> None:
@@ -81,8 +81,8 @@ def test_method_must_be_that_of_the_request(method: str) -> None:
     ],
 )
 def test_uri_is_compared_normalised(uri: str) -> None:
-    assert check(made(uri=uri)).uri == URI
-    assert check(made(), uri=uri).uri == URI
+    assert check(made(uri=uri))
+    assert check(made(), uri=uri)
 
 
 @pytest.mark.parametrize(
@@ -147,23 +147,28 @@ def test_proof_of_the_window_holds(seconds: int) -> None:
     assert check(made(at=NOW + timedelta(seconds=seconds)))
 
 
-@pytest.mark.parametrize("iat", [-61, 61, -86_400, 86_400])
-def test_proof_outside_the_window_is_refused(iat: int) -> None:
-    assert refusal(made(at=NOW + timedelta(seconds=iat))) == "iat is too far from the time of this service"
+@pytest.mark.parametrize("fraction", [0.0, 0.25, 0.999_999])
+def test_time_may_have_a_fraction(fraction: float) -> None:
+    assert check(made(iat=int(NOW.timestamp()) + fraction))
 
 
-@pytest.mark.parametrize("iat", [10**18, 10**400, -(10**18), 0, -1])
-def test_time_of_any_size_is_compared(iat: int) -> None:
+@pytest.mark.parametrize("iat", [-60.5, 60.5, -61, 61, -86_400, 86_400])
+def test_proof_outside_the_window_is_refused(iat: float) -> None:
+    assert refusal(made(iat=NOW.timestamp() + iat)) == "iat is too far from the time of this service"
+
+
+@pytest.mark.parametrize("iat", [10**18, 10**400, 1e300, -(10**18), 0, -1])
+def test_time_of_any_size_is_compared(iat: float) -> None:
     assert refusal(made(iat=iat)) == "iat is too far from the time of this service"
 
 
-@pytest.mark.parametrize("change", [str, float, bool, lambda iat: [iat], lambda iat: {"iat": iat}])
-def test_time_must_be_an_integer(change: Any) -> None:
-    assert refusal(made(iat=change(int(NOW.timestamp())))) == "iat must be a whole number of seconds"
+@pytest.mark.parametrize("change", [str, bool, lambda iat: [iat], lambda iat: {"iat": iat}])
+def test_time_must_be_a_number(change: Any) -> None:
+    assert refusal(made(iat=change(int(NOW.timestamp())))) == "iat must be a number of seconds"
 
 
 def test_time_is_required() -> None:
-    assert refusal(made(iat=None)) == "iat must be a whole number of seconds"
+    assert refusal(made(iat=None)) == "iat must be a number of seconds"
 
 
 @pytest.mark.parametrize("jti", [None, "", "a" * 257, 1, ["a"], True])

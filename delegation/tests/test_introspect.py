@@ -15,14 +15,11 @@ from certificates.tests.factories import make_certified_agent
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from compliance.tenancy.models import Tenant
-from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
-from delegation.issued import revocation
 from delegation.tests.factories import ACTOR, JKT, VERIFIED, make_line, make_token
-from delegation.tests.refusing import no_database, refused_by_the_database
+from tenancy.models import Tenant
+from tenancy.tests.factories import make_key, make_tenant, make_test_key
 
-__all__ = ["no_database"]
 FORM = "application/x-www-form-urlencoded"
 INACTIVE = {"active": False}
 
@@ -30,11 +27,6 @@ INACTIVE = {"active": False}
 @pytest.fixture
 def client(api: ApiClient, tenant: Tenant) -> ApiClient:
     return api.as_key(make_key(tenant, ["tokens:introspect"]))
-
-
-@pytest.fixture
-def agent(tenant: Tenant) -> Agent:
-    return make_agent(tenant)
 
 
 def ask(client: ApiClient, **form: str) -> Any:
@@ -92,7 +84,9 @@ def test_the_vouching_tenant_is_named_to_itself_only(
     assert told(client, verified)["vouching_tenant"] == str(tenant.id)
     assert told(client, verified)["sub_id"] == told(client, theirs)["sub_id"]
     assert "vouching_tenant" not in told(client, theirs) | told(client, asserted)
-    assert "vouching_tenant" not in told(api.as_key(make_key(other, ["tokens:introspect"])), verified)
+    to_other = told(api.as_key(make_key(other, ["tokens:introspect"])), verified)
+    assert to_other["active"] is True
+    assert "vouching_tenant" not in to_other
 
 
 def test_a_bearer_token_says_no_more_than_it_holds(client: ApiClient, agent: Agent) -> None:
@@ -100,12 +94,6 @@ def test_a_bearer_token_says_no_more_than_it_holds(client: ApiClient, agent: Age
 
     assert (found["active"], found["token_type"]) == (True, "Bearer")
     assert not {"aud", "cnf", "sub_id", "cert_serial", "via", "status"} & set(found)
-
-
-def test_any_tenants_resource_server_may_ask(api: ApiClient, agent: Agent) -> None:
-    other = api.as_key(make_key(make_tenant("Other"), ["tokens:introspect"]))
-
-    assert told(other, make_token(agent).token)["active"] is True
 
 
 def test_a_stop_at_the_root_of_a_chain_of_eight_shows_at_the_last(client: ApiClient, tenant: Tenant) -> None:
@@ -118,16 +106,6 @@ def test_a_stop_at_the_root_of_a_chain_of_eight_shows_at_the_last(client: ApiCli
     )
 
     assert told(client, last.token) == INACTIVE
-
-
-def test_a_revoked_ancestor_ends_a_chain_of_eight(client: ApiClient, tenant: Tenant) -> None:
-    line = make_line([make_agent(tenant, name=f"a{n}") for n in range(8)])
-
-    revocation.revoke(
-        tenant_id=tenant.id, token_id=line[0].delegation.token_id, reason="x", actor=ACTOR, now=now()
-    )
-
-    assert all(told(client, one.token) == INACTIVE for one in line)
 
 
 def test_a_chain_of_eight_costs_one_statement_beside_authentication(
@@ -188,12 +166,6 @@ def test_a_form_without_one_token_is_refused(client: ApiClient, body: bytes) -> 
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
 
 
-def test_json_is_refused(client: ApiClient, agent: Agent) -> None:
-    answer = client.post("/oauth/introspect", {"token": make_token(agent).token})
-
-    assert answer.status_code == 415
-
-
 def test_key_needs_the_scope(api: ApiClient, agent: Agent, tenant: Tenant) -> None:
     token = make_token(agent).token
 
@@ -202,11 +174,6 @@ def test_key_needs_the_scope(api: ApiClient, agent: Agent, tenant: Tenant) -> No
     assert nobody["WWW-Authenticate"] == 'Basic realm="api"'
     lacking = ask(api.as_key(make_key(tenant, ["delegations:issue"])), token=token)
     assert (lacking.status_code, lacking.json()["error"]) == (400, "unauthorized_client")
-
-
-@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "HEAD"])
-def test_only_post_is_allowed(client: ApiClient, method: str) -> None:
-    assert client.raw(method, "/oauth/introspect", b"", FORM).status_code == 405
 
 
 def test_without_the_database_it_can_not_say(
@@ -218,4 +185,4 @@ def test_without_the_database_it_can_not_say(
 
     answer = ask(client, token=token)
 
-    refused_by_the_database(answer)
+    assert (answer.status_code, answer.json()["error"]) == (503, "temporarily_unavailable")

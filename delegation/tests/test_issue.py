@@ -6,15 +6,15 @@ from typing import Any
 import jwt
 import pytest
 
-from agents.tests.factories import make_agent, make_retired_agent, make_suspended_agent
+from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
 from compliance.core import environments
 from compliance.core.environments import Environment
-from compliance.tenancy.models import Tenant
-from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
 from delegation.models import TokenKey
 from delegation.tests.factories import CHAIN
+from tenancy.models import Tenant
+from tenancy.tests.factories import make_key, make_tenant, make_test_key
 
 HIDDEN = (
     "\u00ad\u034f\u061c\u180e\u200b\u200d\u200f\u2028\u202e\u2060\u2067\u3164\ue000\ufe0f\ufeff\U000e0041"
@@ -69,11 +69,49 @@ def test_claims_are_those_of_rfc_8693(client: ApiClient, tenant: Tenant, setting
     assert claims["iat"] == claims["nbf"] == datetime.fromisoformat(data["issued_at"]).timestamp()
 
 
-def test_a_root_that_the_caller_names_is_asserted(client: ApiClient, tenant: Tenant) -> None:
-    data = issue(client, make_agent(tenant)).json()["data"]
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize(
+    ("sub", "status"),
+    [
+        ("did:service:live:{own}", 200),
+        ("alice@example.com", 200),
+        ("did:web:example.com", 200),
+        ("did:service:live:{foreign}", 422),
+        ("did:service:live:{sibling}", 422),
+        ("did:service:test:{own}", 422),
+        ("did:service:live:00000000-0000-7000-8000-000000000000", 422),
+        ("DID:service:live:{own}", 422),
+        ("did:Service:live:{foreign}", 422),
+        (" did:service:live:{foreign}", 422),
+        ("did:service:", 422),
+        ("urn:did:service:live:{foreign}", 422),
+        ("did%3Aservice:live:{foreign}", 422),
+        ("\uff44\uff49\uff44:service:live:{foreign}", 422),
+        ("did:service:live:{foreign}#key", 422),
+    ],
+)
+def test_a_chain_names_no_other_agent_by_a_did_of_the_service(
+    client: ApiClient, tenant: Tenant, sub: str, status: int, place: int
+) -> None:
+    agent, sibling, foreign = make_agent(tenant), make_agent(tenant), make_agent(make_tenant("Beside"))
+    actor = {"sub": sub.format(own=agent.id, sibling=sibling.id, foreign=foreign.id), "type": "agent"}
+    chain = [{"sub": "someone", "type": "human"}] * place + [actor]
 
-    assert data["root"] == {"assurance": "asserted", "issuer": None, "subject": None, "vouched_by": None}
-    assert (data["bound_to"], data["token_id"]) == (None, claims_of(data["token"])["jti"])
+    answer = issue(client, agent, chain=chain)
+
+    assert answer.status_code == status, answer.content
+
+
+def test_an_agent_named_by_its_parent_token_stays_in_the_chain(client: ApiClient, tenant: Tenant) -> None:
+    first, second = make_agent(tenant), make_agent(tenant)
+    chain = [{"sub": "alice", "type": "human"}, {"sub": first.did, "type": "agent"}]
+    parent = issue(client, first, chain=chain).json()["data"]["token"]
+    extended = [*chain, {"sub": second.did, "type": "sub_agent"}]
+
+    answer = issue(client, second, chain=extended, parent_token=parent)
+
+    assert answer.json()["data"]["principal"] == second.did
+    assert issue(client, second, chain=extended).status_code == 422
 
 
 def test_header_names_the_active_key(client: ApiClient, tenant: Tenant) -> None:
@@ -118,44 +156,16 @@ def test_every_issuance_is_audited_in_full(client: ApiClient, tenant: Tenant) ->
 @pytest.mark.parametrize(
     ("body", "complaint"),
     [
-        ({"chain": None}, "chain"),
-        ({"chain": []}, "chain"),
-        ({"chain": CHAIN * 3}, "chain"),
-        ({"chain": "alice"}, "chain"),
-        ({"chain": {}}, "chain"),
-        ({"chain": ["alice"]}, "chain"),
-        ({"chain": [{"sub": "a"}]}, "type"),
-        ({"chain": [{"type": "human"}]}, "sub"),
-        ({"chain": [{"sub": "a", "type": "robot"}]}, "type"),
         ({"chain": [{"sub": "a", "type": ["human"]}]}, "type"),
-        ({"chain": [{"sub": "", "type": "human"}]}, "sub"),
-        ({"chain": [{"sub": "x" * 257, "type": "human"}]}, "sub"),
-        ({"chain": [{"sub": 5, "type": "human"}]}, "sub"),
-        ({"chain": [{"sub": None, "type": "human"}]}, "sub"),
         ({"chain": [{"sub": "a\nb", "type": "human"}]}, "sub"),
         ({"chain": [{"sub": "a\u0000", "type": "human"}]}, "NUL"),
         *[({"chain": [{"sub": f"a{hidden}b", "type": "human"}]}, "sub") for hidden in HIDDEN],
         ({"audience": "https://api.example\u200b"}, "audience"),
-        ({"scope": "x" * 501}, "scope"),
-        ({"scope": ["read"]}, "scope"),
         ({"scope": "read\n"}, "scope"),
         ({"scope": 'a"b'}, "scope"),
         ({"scope": "é"}, "scope"),
-        ({"audience": "x" * 257}, "audience"),
-        ({"audience": ""}, "audience"),
-        ({"audience": ["a"]}, "audience"),
-        ({"ttl_seconds": 59}, "ttl_seconds"),
-        ({"ttl_seconds": 86_401}, "ttl_seconds"),
-        ({"ttl_seconds": 0}, "ttl_seconds"),
-        ({"ttl_seconds": -1}, "ttl_seconds"),
-        ({"ttl_seconds": "600"}, "ttl_seconds"),
         ({"ttl_seconds": 600.0}, "ttl_seconds"),
-        ({"ttl_seconds": True}, "ttl_seconds"),
-        ({"ttl_seconds": 10**30}, "ttl_seconds"),
-        ({"parent_token": 5}, "parent_token"),
-        ({"parent_token": ""}, "parent_token"),
         ({"parent_token": "not a token"}, "parent_token"),
-        ({"parent_token": "x" * 20_000}, "parent_token"),
     ],
 )
 def test_bad_shape_is_refused(
@@ -165,42 +175,6 @@ def test_bad_shape_is_refused(
 
     assert answer.status_code == 400
     assert complaint in answer.json()["error"]
-
-
-def test_missing_chain_and_other_bodies_are_refused(client: ApiClient, tenant: Tenant) -> None:
-    path = f"/v1/agents/{make_agent(tenant).id}/delegation"
-
-    assert client.post(path, {}).status_code == 400
-    assert client.post(path, []).status_code == 400
-    assert client.raw("POST", path, b"{").status_code == 400
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"chain": [CHAIN[0]]},
-        {"chain": [CHAIN[0]] * 8},
-        {"chain": [{"sub": "x" * 256, "type": "service"}]},
-        {"chain": [{"sub": "<script>alert(1)</script>", "type": "human"}]},
-        {"scope": "x" * 500},
-        {"scope": ""},
-        {"audience": "x" * 256},
-        {"ttl_seconds": 60},
-        {"ttl_seconds": 86_400},
-    ],
-)
-def test_the_limits_themselves_are_allowed(client: ApiClient, tenant: Tenant, body: dict[str, Any]) -> None:
-    answer = issue(client, make_agent(tenant), **body)
-
-    assert answer.status_code == 200
-
-
-@pytest.mark.parametrize("make", [make_suspended_agent, make_retired_agent])
-def test_stopped_agents_can_not_delegate(client: ApiClient, tenant: Tenant, make: Any) -> None:
-    answer = issue(client, make(tenant))
-
-    assert answer.status_code == 422
-    assert not AuditEntry.objects.filter(event_type="delegation.issued").exists()
 
 
 @pytest.mark.parametrize(
@@ -226,14 +200,6 @@ def test_scope_stays_within_the_permitted_actions(
     agent = make_agent(tenant, metadata=metadata)
 
     assert issue(client, agent, scope=scope).status_code == status
-
-
-def test_the_first_action_beyond_is_named(client: ApiClient, tenant: Tenant) -> None:
-    agent = make_agent(tenant, metadata={"permitted_actions": ["read"]})
-
-    error = issue(client, agent, scope="read withdraw").json()["error"]
-
-    assert error == "The scope exceeds the agent's permitted actions: withdraw"
 
 
 @pytest.mark.parametrize("whose", ["foreign", "sandbox", "nobody", "nonsense"])
@@ -277,12 +243,3 @@ def test_without_its_private_half_the_service_is_unavailable(client: ApiClient, 
 
     assert answer.status_code == 503
     assert not AuditEntry.objects.filter(event_type="delegation.issued").exists()
-
-
-def test_an_idempotency_key_gives_the_same_token(client: ApiClient, tenant: Tenant) -> None:
-    path = f"/v1/agents/{make_agent(tenant).id}/delegation"
-
-    first, again = (client.post(path, {"chain": CHAIN}, Idempotency_Key="k").json() for _ in range(2))
-
-    assert first == again
-    assert AuditEntry.objects.filter(event_type="delegation.issued").count() == 1

@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import itertools
 import json
 from collections.abc import Callable
 from typing import Any
@@ -164,6 +165,7 @@ def test_a_header_that_is_not_ours_is_malformed_even_if_our_key_signed(changes: 
         b64url_decode(SIGNATURE)[::-1],
         KEY.sign(f"{HEADER}.{PAYLOAD}".encode(), ec.ECDSA(hashes.SHA256())),
     ],
+    ids=itertools.count(),
 )
 def test_other_signatures_do_not_hold(signature: bytes) -> None:
     assert reason_of(f"{HEADER}.{PAYLOAD}.{segment(signature)}") is RejectionReason.INVALID_SIGNATURE

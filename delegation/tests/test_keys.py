@@ -5,7 +5,6 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import jwt
 import pytest
 from django.core.management import call_command
 from django.db import IntegrityError
@@ -17,8 +16,8 @@ from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.tasks import ENVIRONMENT_HEADER
-from compliance.keys import KeyNotFound, backend_for
-from compliance.tenancy.models import Tenant
+from compliance.keys.base import KeyNotFound
+from compliance.keys.registry import backend_for
 from compliance.tests.client import ApiClient
 from delegation import services
 from delegation.errors import RejectionReason, RotationUnderWay
@@ -26,6 +25,7 @@ from delegation.models import TokenKey
 from delegation.tasks import maintain_keys
 from delegation.tests.factories import ACTOR, make_token
 from delegation.token_keys import keyring, keys
+from tenancy.models import Tenant
 
 START = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -177,6 +177,7 @@ def test_the_jwks_is_plain_and_may_be_cached(api: ApiClient, tenant: Tenant) -> 
 
     assert answer.status_code == 200
     assert answer["Cache-Control"] == "public, max-age=600"
+    assert answer["Access-Control-Allow-Origin"] == "*"
     assert answer.json() == {"keys": [keys.signing_key().public_jwk]}
     assert "d" not in answer.json()["keys"][0]
 
@@ -191,34 +192,6 @@ def test_the_sandbox_has_a_jwks_of_its_own(api: ApiClient, tenant: Tenant) -> No
 
 def test_an_unknown_environment_is_refused(api: ApiClient) -> None:
     assert api.get("/.well-known/jwks.json?environment=prod").status_code == 400
-
-
-def test_a_jose_library_verifies_through_the_jwks(api: ApiClient, tenant: Tenant, settings: Any) -> None:
-    token = make_token(make_agent(tenant), audience="https://api.example").token
-    key_set = jwt.PyJWKSet.from_dict(api.get("/.well-known/jwks.json").json())
-
-    claims = jwt.decode(
-        token,
-        key_set[jwt.get_unverified_header(token)["kid"]],
-        algorithms=["ES256"],
-        audience="https://api.example",
-        issuer=settings.TOKEN_ISSUER,
-        options={"require": ["exp", "nbf", "iat", "sub", "jti"]},
-    )
-
-    assert (claims["sub"], claims["act"]["sub"]) == ("alice@example.com", "price-checker")
-
-
-def test_a_sandbox_token_is_not_found_in_the_live_jwks(api: ApiClient, tenant: Tenant) -> None:
-    with environments.use(Environment.TEST):
-        tenant_there = Tenant.objects.get_or_create(
-            id=tenant.id, defaults={"name": "x", "created_at": tenant.created_at}
-        )[0]
-        token = make_token(make_agent(tenant_there)).token
-    kid = jwt.get_unverified_header(token)["kid"]
-
-    assert kid not in {key["kid"] for key in api.get("/.well-known/jwks.json").json()["keys"]}
-    assert kid in {key["kid"] for key in api.get("/.well-known/jwks.json?environment=test").json()["keys"]}
 
 
 # --- Commands -------------------------------------------------------------------------------------
@@ -237,16 +210,6 @@ def test_commands_rotate_and_list() -> None:
     assert (first["status"], second["status"]) == ("active", "published")
     assert [key["kid"] for key in run("token_key_list")] == [second["kid"], first["kid"]]
     assert run("token_key_list", "--environment", "test") == []
-
-
-def test_command_refuses_a_rotation_under_way() -> None:
-    run("token_key_rotate")
-    run("token_key_rotate")
-
-    with pytest.raises(SystemExit) as exit_code:
-        run("token_key_rotate")
-
-    assert exit_code.value.code == 4
 
 
 def test_command_replaces_a_compromised_key() -> None:

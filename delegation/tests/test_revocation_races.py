@@ -12,16 +12,16 @@ from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
 from compliance.core import environments
 from compliance.core.clock import now
-from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.threads import all_at_once, at_once, in_thread, somebody_waits_for_a_lock
 from compliance.tests.waiting import eventually
+from delegation import services
 from delegation.errors import ParentTokenRevoked
-from delegation.issued import revocation
-from delegation.issuing.groups import IssuedDelegation
+from delegation.issuing.issuance import IssuedDelegation
 from delegation.models import IssuedToken
 from delegation.standing import standings
 from delegation.tests.factories import ACTOR, CHAIN, as_chain, make_token
 from delegation.token_keys import keys
+from tenancy.tests.factories import make_tenant
 
 pytestmark = pytest.mark.usefixtures("committed")
 
@@ -35,7 +35,7 @@ def agent() -> Agent:
 
 
 def revoke(issued: IssuedDelegation, agent: Agent) -> IssuedToken:
-    return revocation.revoke(
+    return services.revoke(
         tenant_id=agent.tenant_id,
         token_id=issued.delegation.token_id,
         reason="test",

@@ -5,6 +5,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -20,21 +21,18 @@ from certificates.tests.factories import make_certificate, make_certified_agent
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from compliance.tenancy.models import Tenant
-from compliance.tenancy.tests.factories import make_tenant, make_test_key
 from compliance.tests.client import ApiClient
-from compliance.tests.owner import owning
-from delegation.issued import revocation, status_lists
-from delegation.issued.status_entries import LIST_SIZE
-from delegation.issuing.groups import IssuedDelegation
+from delegation import services
+from delegation.issued import status_lists
+from delegation.issued.status_lists import LIST_SIZE
+from delegation.issuing.issuance import IssuedDelegation
 from delegation.models import IssuedToken
 from delegation.standing import standings
 from delegation.tasks import forget_issued
 from delegation.tests import test_standing as ends
 from delegation.tests.factories import ACTOR, make_line, make_token
-from delegation.tests.refusing import no_database
-
-__all__ = ["no_database"]
+from tenancy.models import Tenant
+from tenancy.tests.factories import make_tenant, make_test_key
 
 
 @pytest.fixture(autouse=True)
@@ -67,19 +65,10 @@ def status_of(api: ApiClient, issued: IssuedDelegation) -> int:
 
 
 def end(issued: IssuedDelegation, tenant: Tenant) -> None:
-    revocation.revoke(
+    services.revoke(
         tenant_id=tenant.id, token_id=issued.delegation.token_id, reason="x", actor=ACTOR, now=now()
     )
     status_lists.forget()
-
-
-def test_a_standing_token_is_valid_and_a_revoked_one_is_not(api: ApiClient, tenant: Tenant) -> None:
-    one, other = make_token(make_agent(tenant)), make_token(make_agent(tenant))
-    assert (status_of(api, one), status_of(api, other)) == (0, 0)
-
-    end(one, tenant)
-
-    assert (status_of(api, one), status_of(api, other)) == (1, 0)
 
 
 def test_a_chain_of_eight_ends_with_its_first_token(api: ApiClient, tenant: Tenant) -> None:
@@ -116,8 +105,6 @@ def test_the_list_says_what_the_standing_of_a_token_is(
     stand = [one.stands for one in standings([one.delegation for one in asked], now=now())]
     assert stand == [False, False, True]
     assert [status_of(api, one) for one in asked] == [1, 1, 0]
-    found = IssuedToken.objects.standing(now()).values_list("id", flat=True)
-    assert set(found) == {unconcerned.delegation.token_id}
 
 
 def test_a_reinstated_agents_token_is_valid_again(api: ApiClient, tenant: Tenant) -> None:
@@ -142,21 +129,52 @@ def test_the_sandbox_has_lists_of_its_own(api: ApiClient, tenant: Tenant) -> Non
     assert status_of(api, issued) == 0
 
 
-def test_tokens_past_the_size_of_a_list_are_on_the_next(api: ApiClient, tenant: Tenant) -> None:
-    with owning(), connections["default"].cursor() as cursor:
-        cursor.execute("SELECT nextval('delegation_status_index')")
-        (index,) = cursor.fetchone()
-        cursor.execute(
-            "SELECT setval('delegation_status_index', %s)", [(index // LIST_SIZE + 1) * LIST_SIZE - 2]
-        )
+def places_of(*issued: Any) -> list[tuple[str, int]]:
+    """The list and the place in it of each token."""
+    entries = [one.delegation.status.status_list for one in issued]
+    return [(entry.uri, entry.idx) for entry in entries]
+
+
+def test_tokens_past_the_size_of_a_list_are_on_another(
+    api: ApiClient, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
     agent = make_agent(tenant)
+    monkeypatch.setattr(status_lists, "_open", {})
+    monkeypatch.setattr(status_lists, "_MOST_TAKEN", 1)
 
-    last, first = make_token(agent), make_token(agent)
+    one, other = make_token(agent), make_token(agent)
 
-    places = [one.delegation.status.status_list.idx for one in (last, first) if one.delegation.status]
-    assert places == [LIST_SIZE - 1, 0]
-    end(first, tenant)
-    assert (status_of(api, last), status_of(api, first)) == (0, 1)
+    (first, _), (second, _) = places_of(one, other)
+    assert first != second
+    end(other, tenant)
+    assert (status_of(api, one), status_of(api, other)) == (0, 1)
+
+
+def test_places_do_not_tell_how_many_tokens_others_have(tenant: Tenant) -> None:
+    """Between two tokens of a tenant others get twenty: no difference of their places says so."""
+    agent, other = make_agent(tenant), make_agent(make_tenant("Other"))
+    issued = []
+    for _ in range(6):
+        issued.append(make_token(agent))
+        for _ in range(20):
+            status_lists.next_index()
+    make_token(other)
+
+    places = [place for _, place in places_of(*issued)]
+
+    steps = [after - before for before, after in pairwise(places)]
+    assert max(map(abs, steps)) > 2_000
+    assert len(set(steps)) > 1
+
+
+def test_every_place_is_given_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status_lists, "_open", {})
+    count = LIST_SIZE + 100
+
+    indexes = [status_lists.next_index() for _ in range(count)]
+
+    assert len(set(indexes)) == count
+    assert len({index // LIST_SIZE for index in indexes}) == 2
 
 
 @pytest.mark.parametrize(

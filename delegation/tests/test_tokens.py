@@ -13,7 +13,6 @@ from compliance.core.plain_text import is_plain_text
 from delegation.errors import RejectionReason, TokenRejected
 from delegation.jose import jws, tokens
 from delegation.jose.tokens import (
-    UNKNOWN_SERIAL,
     ChainActor,
     ChainActorType,
     Confirmation,
@@ -52,13 +51,6 @@ def make_delegation(**fields: Any) -> Delegation:
 
 
 @given(chain=CHAINS)
-def test_chain_to_claims_to_chain_is_the_identity(chain: tokens.Chain) -> None:
-    delegation = make_delegation(chain=chain, scope="a b", audience="x", certificate_serial="5f")
-
-    assert tokens.from_claims(tokens.to_claims(delegation)) == delegation
-
-
-@given(chain=CHAINS)
 def test_signing_and_parsing_keep_every_name(chain: tokens.Chain) -> None:
     key = ec.generate_private_key(ec.SECP256R1())
     delegation = make_delegation(chain=chain)
@@ -69,15 +61,15 @@ def test_signing_and_parsing_keep_every_name(chain: tokens.Chain) -> None:
 
 
 def test_the_lineage_survives_the_claims() -> None:
-    via = (Delegator(UUID(int=3), "5f", UUID(int=13)), Delegator(UUID(int=4)))
+    via = (Delegator(UUID(int=3), UUID(int=13), "5f"), Delegator(UUID(int=4), UUID(int=14)))
 
     claims = tokens.to_claims(make_delegation(certificate_serial="6f", via=via))
 
     assert list(claims["via"]) == [
         {"agent_id": str(UUID(int=3)), "cert_serial": "5f", "jti": str(UUID(int=13))},
-        {"agent_id": str(UUID(int=4))},
+        {"agent_id": str(UUID(int=4)), "jti": str(UUID(int=14))},
     ]
-    assert tokens.from_claims(claims).lineage == (*via, Delegator(UUID(int=2), "6f", UUID(int=1)))
+    assert tokens.from_claims(claims).lineage == (*via, Delegator(UUID(int=2), UUID(int=1), "6f"))
 
 
 def test_key_root_and_status_survive_the_claims() -> None:
@@ -98,29 +90,6 @@ def test_key_root_and_status_survive_the_claims() -> None:
     assert (delegation.bound_to, delegation.root_assurance) == (JKT, RootAssurance.VERIFIED)
 
 
-def test_a_token_of_the_older_form_is_a_bearer_token_whose_root_is_asserted() -> None:
-    found = tokens.from_claims(tokens.to_claims(make_delegation()))
-
-    assert (found.bound_to, found.root_assurance) == (None, RootAssurance.ASSERTED)
-
-
-def test_via_of_the_older_form_names_agents_whose_certificates_are_unknown() -> None:
-    claims = {**tokens.to_claims(make_delegation()), "via": [str(UUID(int=3))]}
-
-    assert tokens.from_claims(claims).lineage[0] == Delegator(UUID(int=3), UNKNOWN_SERIAL)
-
-
-def test_root_is_the_subject_and_the_current_actor_is_outermost() -> None:
-    claims = tokens.to_claims(make_delegation())
-
-    assert (claims["sub"], claims["sub_type"]) == ("alice@example.com", "human")
-    assert claims["act"] == {
-        "sub": "price-checker",
-        "sub_type": "sub_agent",
-        "act": {"sub": "research-agent", "sub_type": "agent"},
-    }
-
-
 def test_a_chain_of_one_has_no_act() -> None:
     claims = tokens.to_claims(make_delegation(chain=as_chain(CHAIN[:1])))
 
@@ -136,7 +105,7 @@ def test_the_largest_delegation_fits_in_a_token() -> None:
         scope="s" * 500,
         audience="\U0001f916" * 256,
         certificate_serial="f" * 40,
-        via=tuple(Delegator(UUID(int=number), "f" * 40, UUID(int=number)) for number in range(7)),
+        via=tuple(Delegator(UUID(int=number), UUID(int=number), "f" * 40) for number in range(7)),
         confirmation=Confirmation(JKT),
         subject_identifier=SubjectIdentifier("\\" * 255, '"' * 255),
         status=TokenStatus(StatusListEntry(2**31 - 1, "h" * 256)),
@@ -145,7 +114,7 @@ def test_the_largest_delegation_fits_in_a_token() -> None:
     token = jws.sign(tokens.to_claims(delegation), kid="k" * 43, key=ec.generate_private_key(ec.SECP256R1()))
 
     assert len(token) <= jws.MAX_LENGTH
-    assert jws.parse(token).kid == "k" * 43
+    assert jws.parse(token).header["kid"] == "k" * 43
 
 
 @pytest.mark.parametrize(
@@ -295,7 +264,3 @@ def test_names_that_could_show_as_others_are_refused(sub: str) -> None:
 )
 def test_names_of_any_script_are_accepted(sub: str) -> None:
     assert ChainActor(sub, ChainActorType.HUMAN).sub == sub
-
-
-def test_the_chain_is_shown_with_arrows() -> None:
-    assert make_delegation().chain_display == "alice@example.com → research-agent → price-checker"

@@ -15,7 +15,7 @@ from django.utils.asyncio import async_unsafe
 from compliance.core import environments
 from compliance.core.environments import Environment
 from delegation.errors import KeyRingUnavailable, RejectionReason, TokenRejected
-from delegation.jose.jwks import public_key
+from delegation.jose.jws import public_key
 from delegation.lifecycle import KeyStatus
 from delegation.models import TokenKey
 
@@ -43,17 +43,15 @@ class KeyRing:
         One thread reads while the others use the keys at hand; only the first reading blocks them. Raises:
         SynchronousOnlyOperation in an event loop, where it would read or wait; that is no try.
         """
-        if time.monotonic() - self._tried_at > max_age and self._enter():
+        if time.monotonic() - self._tried_at > max_age and (
+            self._lock.acquire(blocking=False) or (not self._has_read and self._wait())
+        ):
             try:
                 if time.monotonic() - self._tried_at > max_age:
                     self._read()
             finally:
                 self._lock.release()
         return self._keys.get(kid)
-
-    def _enter(self) -> bool:
-        """Whether the caller has the lock; the first reading is waited for."""
-        return self._lock.acquire(blocking=False) or (not self._has_read and self._wait())
 
     @async_unsafe("Token keys are not waited for in an event loop.")
     def _wait(self) -> bool:
@@ -89,12 +87,6 @@ def find(kid: str) -> tuple[Environment, ec.EllipticCurvePublicKey]:
     if not all(ring.is_current for ring in _rings.values()):
         raise KeyRingUnavailable()
     raise TokenRejected(RejectionReason.UNKNOWN_KEY)
-
-
-def warm() -> None:
-    """Read the keys of both environments unless that was tried a moment ago."""
-    for ring in _rings.values():
-        ring.get("", max_age=MAX_AGE_SECONDS)
 
 
 def add(row: TokenKey) -> None:

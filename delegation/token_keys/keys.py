@@ -11,29 +11,25 @@ from django.db import IntegrityError
 from auditlog import services as auditlog
 from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
 from compliance.core import environments
-from compliance.keys import HsmECPrivateKey, backend_for, destroy_if_present, private_key
+from compliance.keys.adaptors import HsmECPrivateKey
+from compliance.keys.registry import backend_for, destroy_if_present, private_key
 from compliance.stores import sql
 from compliance.stores.sql import Question
 from compliance.stores.sweeps import each
 from delegation.errors import RotationUnderWay, TokenKeysMissing
-from delegation.jose.jwks import Jwk, public_jwk
+from delegation.jose.jws import public_jwk
 from delegation.lifecycle import DESTROY_AFTER, PUBLISHED_AHEAD, KeyStatus
 from delegation.models import TokenKey
 from delegation.token_keys import keyring
 
-
-def _question(status: KeyStatus) -> Question:
-    return TokenKey, "WHERE status = %s ORDER BY id LIMIT 1", (status.value,)
-
-
-ACTIVE: Final = _question(KeyStatus.ACTIVE)
+ACTIVE: Final[Question] = (TokenKey, "WHERE status = %s ORDER BY id LIMIT 1", (KeyStatus.ACTIVE.value,))
 """What `sql.read_together` asks for the key that signs."""
 
 
 def bootstrap(*, actor: Actor, now: datetime) -> TokenKey:
     """The active key of the environment, generated if there is none; safe to repeat and in parallel."""
     return (
-        _of_status(KeyStatus.ACTIVE)
+        TokenKey.objects.with_status(KeyStatus.ACTIVE).first()
         or _generate(KeyStatus.ACTIVE, active_from=now, actor=actor, now=now)
         or TokenKey.objects.with_status(KeyStatus.ACTIVE).get()
     )
@@ -45,7 +41,7 @@ def rotate(*, actor: Actor, now: datetime) -> TokenKey:
     Raises `RotationUnderWay` if a next key is published already.
     """
     promote_due(actor=actor, now=now)
-    if _of_status(KeyStatus.ACTIVE) is None:
+    if TokenKey.objects.with_status(KeyStatus.ACTIVE).first() is None:
         return bootstrap(actor=actor, now=now)
     return _publish_next(active_from=now + PUBLISHED_AHEAD, actor=actor, now=now)
 
@@ -56,11 +52,12 @@ def replace_compromised(*, actor: Actor, now: datetime) -> TokenKey:
     Other processes take `keyring.MAX_AGE_SECONDS` to refuse its tokens, other verifiers `JWKS_MAX_AGE`.
     """
     compromised = signing_key()
-    waiting = _of_status(KeyStatus.PUBLISHED)
+    waiting = TokenKey.objects.with_status(KeyStatus.PUBLISHED).first()
     successor = waiting or _publish_next(active_from=now, actor=actor, now=now)
     with environments.atomic():
-        _end(_locked(compromised), KeyStatus.WITHDRAWN, actor, now)
-        successor = _locked(successor)
+        locked = TokenKey.objects.select_for_update()
+        _end(locked.get(id=compromised.id), KeyStatus.WITHDRAWN, actor, now)
+        successor = locked.get(id=successor.id)
         if successor.status == KeyStatus.PUBLISHED:
             _activate(successor, now)
     keyring.forget()
@@ -83,8 +80,8 @@ def promote_due(*, actor: Actor, now: datetime) -> TokenKey | None:
 def maintain(*, lifetime: timedelta, actor: Actor, now: datetime) -> None:
     """Promote a due key, publish the next once the active one has signed for `lifetime`, destroy ended."""
     promote_due(actor=actor, now=now)
-    active = _of_status(KeyStatus.ACTIVE)
-    is_alone = _of_status(KeyStatus.PUBLISHED) is None
+    active = TokenKey.objects.with_status(KeyStatus.ACTIVE).first()
+    is_alone = not TokenKey.objects.with_status(KeyStatus.PUBLISHED).exists()
     if active is not None and is_alone and active.active_from <= now - lifetime:
         _publish_next(active_from=now + PUBLISHED_AHEAD, actor=actor, now=now)
     destroy_ended(now=now)
@@ -125,18 +122,13 @@ def private_half(key: TokenKey) -> HsmECPrivateKey:
     return signer
 
 
-def jwks(*, now: datetime) -> list[Jwk]:
+def jwks(*, now: datetime) -> list[dict[str, str]]:
     """The current environment's published keys, newest first (RFC 7517 §5 `keys`)."""
     return [key.public_jwk for key in TokenKey.objects.published(now)]
 
 
-def _of_status(status: KeyStatus) -> TokenKey | None:
-    ((*found,),) = sql.read_together(_question(status))
-    return found[0] if found else None
-
-
 def _publish_next(*, active_from: datetime, actor: Actor, now: datetime) -> TokenKey:
-    if _of_status(KeyStatus.PUBLISHED) is None:
+    if not TokenKey.objects.with_status(KeyStatus.PUBLISHED).exists():
         made = _generate(KeyStatus.PUBLISHED, active_from=active_from, actor=actor, now=now)
         if made is not None:
             return made
@@ -164,10 +156,6 @@ def _generate(status: KeyStatus, *, active_from: datetime, actor: Actor, now: da
         backend.destroy(ref.uri)
         return None
     return key
-
-
-def _locked(key: TokenKey) -> TokenKey:
-    return TokenKey.objects.select_for_update().get(id=key.id)
 
 
 def _end(key: TokenKey, status: KeyStatus, actor: Actor, now: datetime) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from compliance.localdev.console import StepFailed, complain, say, step
 from compliance.localdev.layout import ROOT
-from deploy.release import versions
+from deploy.release import client_package, versions
 
 DIGESTS = "SHA256SUMS"
 
@@ -35,11 +35,14 @@ def main() -> int:
 def release(root: Path, out: Path, *, is_draft: bool) -> None:
     """Write everything of the release into `out`. Raises: StepFailed."""
     version = versions.version_of(root)
+    if out.exists() and any(out.iterdir()):
+        raise StepFailed(f"{out} is not empty", hint="remove it, or name another by --out")
+    with step("client package of the OpenAPI description"):
+        # Before the check of the commit, which refuses one whose client is of another description.
+        client_package.write(root)
     changes = "" if is_draft else versions.changes_of(root, version)
     if not is_draft:
         versions.check_commit(root, version)
-    if out.exists() and any(out.iterdir()):
-        raise StepFailed(f"{out} is not empty", hint="remove it, or name another by --out")
     out.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, "SOURCE_DATE_EPOCH": versions.commit_time(root)}
     # The names of private package indexes are nobody's business.

@@ -53,7 +53,7 @@ def containers(variant: str = "all") -> Iterator[tuple[str, Manifest, Manifest]]
 
 
 def selects(selector: Manifest, labels: Mapping[str, str]) -> bool:
-    """Whether a label selector selects something with these labels."""
+    """Return whether a label selector selects something with these labels."""
     wanted = selector.get("matchLabels", {})
     listed = selector.get("matchExpressions", [])
     assert all(one["operator"] == "In" for one in listed)

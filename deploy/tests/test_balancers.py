@@ -6,10 +6,12 @@ import re
 import socket
 import ssl
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from select import select
+from typing import Protocol
 from uuid import NAMESPACE_URL, uuid5
 
 import pytest
@@ -19,20 +21,21 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from compliance.localdev.ports import free_port
-from compliance.serving.http.messages import path_of
+from compliance.serving.http.messages import split_target
+from compliance.serving.tests.served import serving
 from compliance.tests.waiting import eventually
 from deploy.tests.programs import DEPLOY, make_certificate, output_of, program
 
 _ANY = re.compile(".*")
 AGENT = "0198f2a4-7c1e-7d52-9d0f-3a1b2c3d4e5f"
 AGENTS = [str(uuid5(NAMESPACE_URL, str(number))) for number in range(12)]
-# What the service takes for a path of the inside, and two spellings that it does not.
+# What the service takes for a path of the inside, and spellings that it does not.
 INSIDE = [
     *("/health/ready", "/%68ealth/ready", "/health%2fready", "/health%2Fready", "/health/read%79"),
-    *("/metrics", "/%6detrics", "/%6Detrics", "/metrics?a=b", "/metrics#a", "/metrics#%zz", "/%6detrics#a"),
+    *("/metrics", "/%6detrics", "/%6Detrics", "/metrics?a=b"),
     *("http://agents.example.org/metrics", "http://agents.example.org/%6detrics"),
 ]
-NEAR_INSIDE = ["//metrics", "//health/ready", "/metrics/"]
+NEAR_INSIDE = ["//metrics", "//health/ready", "/metrics/", "/metrics#a", "/metrics#%zz", "/%6detrics#a"]
 BODIES: dict[str, tuple[str, Callable[[str], str]]] = {
     "agentId": ("/v1/events", lambda agent: json.dumps({"actionType": "api_call", "agentId": agent})),
     "agent_id": ("/v1/events", lambda agent: json.dumps({"agent_id": agent, "payload": {}})),
@@ -48,6 +51,13 @@ BODIES: dict[str, tuple[str, Callable[[str], str]]] = {
 }
 """Where an event or a batch goes and what its body is, for each place where the agent's id may stand."""
 
+FLOODS = {
+    "no body": (420, b"POST /v1/agents HTTP/1.1\r\nContent-Length: 100000\r\n\r\n"),
+    "70 of 100 kB": (420, b"PATCH /v1/agents HTTP/1.1\r\nContent-Length: 100000\r\n\r\n" + b"a" * 70_000),
+    "slow reading": (110, b"GET /large HTTP/1.1\r\n\r\n"),
+}
+"""How many connections one client opens, and what it sends on each: a node takes 400 requests."""
+
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -57,6 +67,13 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     both = (folder / "tls.crt").read_text() + (folder / "tls.key").read_text()
     (folder / "tls.pem").write_text(both)
     return folder
+
+
+class Node(Protocol):
+    """A server that a balancer asks."""
+
+    @property
+    def port(self) -> int: ...
 
 
 class Balancer:
@@ -75,10 +92,14 @@ class Balancer:
             allow_redirects=False,
         )
 
-    def ask(self, target: str, *, method: str = "GET", body: str = "", **headers: str) -> tuple[int, str]:
+    def ask(
+        self, target: str, *, method: str = "GET", body: str = "", source: str = "127.0.0.1", **headers: str
+    ) -> tuple[int, str]:
         """Send a request target as it is written; return the status and the body of the answer."""
         context = ssl.create_default_context(cafile=self.roots)
-        connection = http.client.HTTPSConnection("127.0.0.1", self.tls, timeout=20, context=context)
+        connection = http.client.HTTPSConnection(
+            "127.0.0.1", self.tls, timeout=20, context=context, source_address=(source, 0)
+        )
         with closing(connection):
             connection.request(method, target, body or None, {"Host": "agents.example.org", **headers})
             with connection.getresponse() as answer:
@@ -86,7 +107,17 @@ class Balancer:
 
 
 @contextmanager
-def running(balancer: Balancer, *command: str) -> Iterator[Balancer]:
+def running(name: str, folder: Path, nodes: Sequence[Node]) -> Iterator[Balancer]:
+    """The balancer of this name before the nodes, with the certificate of the folder."""
+    balancer = Balancer(name, folder / "tls.crt")
+    if name == "nginx":
+        path = str(nginx_configuration(folder, nodes, balancer))
+        output_of(program(name), "-t", "-c", path)
+        command = [program(name), "-c", path]
+    else:
+        path = str(haproxy_configuration(folder, nodes, balancer))
+        output_of(program(name), "-c", "-f", path)
+        command = [program(name), "-db", "-f", path]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         assert eventually(lambda: answers(balancer.tls), seconds=60)
@@ -101,7 +132,7 @@ def answers(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def nginx_configuration(folder: Path, nodes: list[HTTPServer], balancer: Balancer) -> Path:
+def nginx_configuration(folder: Path, nodes: Sequence[Node], balancer: Balancer) -> Path:
     text = (DEPLOY / "nginx/service.conf").read_text().replace("/etc/ssl/service", str(folder))
     for number, node in enumerate(nodes, 1):
         text = text.replace(f"127.0.0.{number}:8000", f"127.0.0.1:{node.port}")
@@ -114,13 +145,13 @@ def nginx_configuration(folder: Path, nodes: list[HTTPServer], balancer: Balance
         f"{name}_temp_path {folder}/{name};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
     (folder / "nginx.conf").write_text(
-        f"daemon off; pid {folder}/pid; error_log {folder}/error.log;"
+        f"daemon off; user root; pid {folder}/pid; error_log {folder}/error.log;"
         f"events {{}} http {{ access_log off; {paths} include {folder}/service.conf; }}"
     )
     return folder / "nginx.conf"
 
 
-def haproxy_configuration(folder: Path, nodes: list[HTTPServer], balancer: Balancer) -> Path:
+def haproxy_configuration(folder: Path, nodes: Sequence[Node], balancer: Balancer) -> Path:
     text = (DEPLOY / "haproxy/haproxy.cfg").read_text().replace("/etc/ssl/service", str(folder))
     for number, node in enumerate(nodes, 1):
         text = text.replace(f"127.0.0.{number}:8000", f"127.0.0.1:{node.port}")
@@ -151,17 +182,7 @@ def nodes() -> Iterator[list[HTTPServer]]:
 def balancer(
     request: pytest.FixtureRequest, certificate: Path, nodes: list[HTTPServer]
 ) -> Iterator[Balancer]:
-    found = Balancer(request.param, certificate / "tls.crt")
-    name = program(request.param)
-    if request.param == "nginx":
-        path = str(nginx_configuration(certificate, nodes, found))
-        output_of(name, "-t", "-c", path)
-        command = [name, "-c", path]
-    else:
-        path = str(haproxy_configuration(certificate, nodes, found))
-        output_of(name, "-c", "-f", path)
-        command = [name, "-db", "-f", path]
-    with running(found, *command) as started:
+    with running(request.param, certificate, nodes) as started:
         yield started
 
 
@@ -233,7 +254,10 @@ def test_inside_is_not_reachable_from_outside(balancer: Balancer, target: str) -
 
 @pytest.mark.parametrize("target", INSIDE)
 def test_service_takes_these_targets_for_the_inside(target: str) -> None:
-    assert resolve(path_of(target.encode())).route in {"health/ready", "metrics"}
+    found = split_target(target.encode())
+
+    assert found is not None
+    assert resolve(found[1]).route in {"health/ready", "metrics"}
 
 
 @pytest.mark.parametrize("target", ["/healthy", "/v1/agents/metrics", "/v1/agents?next=/metrics"])
@@ -289,3 +313,57 @@ def test_nginx_of_the_compose_file_differs_by_its_node_alone() -> None:
     )
 
     assert ours == composed
+
+
+@pytest.fixture(scope="module", params=["nginx", "haproxy"])
+def crowded(request: pytest.FixtureRequest, certificate: Path) -> Iterator[Balancer]:
+    """A balancer before two of the service's own HTTP servers, which answer /large with 8 MB."""
+    with ExitStack() as stack:
+        nodes = [stack.enter_context(serving(largest_body=1024 * 1024)) for _ in range(2)]
+        yield stack.enter_context(running(request.param, certificate, nodes))
+
+
+@pytest.mark.parametrize(("connections", "flood"), FLOODS.values(), ids=FLOODS)
+def test_one_address_leaves_places_at_the_nodes_to_others(
+    crowded: Balancer, connections: int, flood: bytes
+) -> None:
+    context = ssl.create_default_context(cafile=crowded.roots)
+    head, _, body = flood.partition(b"\r\n")
+    request = head + b"\r\nHost: agents.example.org\r\nX-Agent-Id: %s\r\n" % AGENT.encode() + body
+    with ExitStack() as stack:
+        for _ in range(connections):
+            plain = stack.enter_context(socket.socket())
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            # One too many may be answered and closed meanwhile.
+            with suppress(OSError):
+                plain.connect(("127.0.0.1", crowded.tls))
+                one = stack.enter_context(context.wrap_socket(plain, server_hostname="agents.example.org"))
+                one.sendall(request)
+        others = [crowded.ask("/v1/agents", source="127.0.0.2", **{"X-Agent-Id": AGENT}) for _ in range(8)]
+        here = crowded.ask("/v1/agents", **{"X-Agent-Id": AGENT})
+
+    assert [status for status, _ in others] == [200] * 8
+    assert here[0] == 429
+
+
+@pytest.mark.parametrize("crowded", ["haproxy"], indirect=True)
+@pytest.mark.parametrize("port", ["tls", "plain"])
+def test_connections_of_one_address_are_bounded(crowded: Balancer, port: str) -> None:
+    address = ("127.0.0.1", getattr(crowded, port))
+    with ExitStack() as stack:
+        opened = []
+        for _ in range(260):
+            with suppress(ConnectionError):
+                opened.append(stack.enter_context(socket.create_connection(address, timeout=20)))
+
+        # Those that the balancer closed can be read from.
+        assert eventually(lambda: len(opened) - len(select(opened, [], [], 0)[0]) == 256)
+        other = stack.enter_context(socket.create_connection(address, source_address=("127.0.0.2", 0)))
+        assert select([other], [], [], 1)[0] == []
+
+
+def test_all_headers_that_a_balancer_takes_reach_the_service(crowded: Balancer) -> None:
+    # http.client sends Host and Accept-Encoding, too.
+    status, _ = crowded.ask("/v1/agents", **{f"X-{number}": "a" for number in range(98)})
+
+    assert status == 200

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from compliance.ops.unsafe_settings import is_weak_pin
 from compliance.settings.declaring import Section
 from deploy.tests.programs import COMPOSE, DEPLOY, PARTS, output_of, program
+from ops.unsafe_settings import is_weak_pin
 
 OURS = {name: one for name, one in PARTS.items() if one["image"] == COMPOSE["x-service"]["image"]}
 
@@ -17,7 +17,8 @@ OURS = {name: one for name, one in PARTS.items() if one["image"] == COMPOSE["x-s
 def test_every_part_is_there() -> None:
     assert set(PARTS) - set(OURS) == {"postgres", "valkey", "nginx"}
     assert set(OURS) == {
-        *("migrate", "key-host", "web", "worker", "beat", "webhook-sender", "signal-sender"),
+        *("migrate", "key-host", "web", "worker", "urgent-worker", "beat"),
+        *("webhook-sender", "signal-sender"),
     }
 
 

@@ -17,10 +17,10 @@ from compliance.tests.waiting import eventually
 from deploy.tests.composed import Installation, installed
 from deploy.tests.containers import Engine
 
-pytestmark = pytest.mark.drill
+pytestmark = [pytest.mark.drill, pytest.mark.long]
 
 HEALS_WITHIN = 180.0  # seconds, on a busy machine
-OURS = ("web", "worker", "beat", "webhook-sender", "signal-sender", "key-host")
+OURS = ("web", "worker", "urgent-worker", "beat", "webhook-sender", "signal-sender", "key-host")
 CALL_OUT = ("worker", "webhook-sender", "signal-sender")
 AGENT = {
     "name": "trade-bot",
@@ -63,7 +63,7 @@ def certify(installation: Installation) -> dict[str, Any]:
 
 
 def heals(installation: Installation) -> bool:
-    """Whether agents can be registered and certified, at once or before long."""
+    """Return whether agents can be registered and certified, at once or before long."""
 
     def works() -> bool:
         try:
@@ -221,7 +221,7 @@ def test_metrics_are_published_inside_as_documented(installation: Installation) 
 
     assert eventually(lambda: is_healthy(installation, "web"), seconds=HEALS_WITHIN)
     assert "# HELP compliance_" in installation.metrics()
-    for part in ("worker", "beat", "webhook-sender", "signal-sender", "key-host"):
+    for part in ("worker", "urgent-worker", "beat", "webhook-sender", "signal-sender", "key-host"):
         asked = installation.in_container("web", "python", "-c", CONNECT, part, "9100")
         assert asked.returncode == 0, asked.stderr
 

@@ -15,7 +15,7 @@ from deploy.tests.containers import SERVICE, Engine
 STARTS_WITHIN = 120.0  # seconds
 FIND_LEFTOVERS = "find /opt/service/app -name 'compiled-*' -o -type d -name tests; which cc || true"
 
-pytestmark = pytest.mark.drill
+pytestmark = [pytest.mark.drill, pytest.mark.long]
 
 
 @pytest.fixture

@@ -58,12 +58,12 @@ def test_every_process_is_there_with_the_command_of_the_others() -> None:
     processes = {*PARTS} - {"postgres", "valkey", "nginx", "key-host", "migrate"}
     assert {*pods()} == processes | {"migration"} | CHECKS
     assert ours["web/web"] == of_compose("web")
-    for name in ("worker", "beat", "webhook-sender", "signal-sender"):
+    for name in ("worker", "urgent-worker", "beat", "webhook-sender", "signal-sender"):
         assert ours[f"{name}/{name}"] == of_compose(name)
     # Compose waits for its PostgreSQL before.
     migrations = PARTS["migrate"]["command"][-1].splitlines()[-2:]
     assert ours["migration/migration"][-1].split(" && ")[1:] == migrations
-    for name in ("web", "worker", "signal-sender"):
+    for name in ("web", "worker", "urgent-worker", "signal-sender"):
         assert ours[f"{name}/key-host-0"] == of_compose("key-host")
         assert ours[f"{name}/key-host-1"] == [*of_compose("key-host")[:-1], "1"]
 

@@ -27,13 +27,13 @@ def test_processes_reach_what_they_need_and_nothing_else() -> None:
         for name, one in policies().items()
         if name.startswith("to-")
     }
-    everyone = {"web", "worker", "webhook-sender", "signal-sender", "beat"}
+    everyone = {"web", "worker", "urgent-worker", "webhook-sender", "signal-sender", "beat"}
 
     assert to == {
         "dns": everyone | {"migration"} | CHECKS,
         "database": everyone | {"migration"} | CHECKS,
         "valkey": everyone,
-        "hsm": {"web", "worker", "signal-sender"},
+        "hsm": {"web", "worker", "urgent-worker", "signal-sender"},
         # The example adds the worker, for witnesses.
         "public": {"webhook-sender", "signal-sender", "worker"},
         "oidc": {"web"},
@@ -64,7 +64,7 @@ def test_only_web_and_metrics_are_reached() -> None:
     assert found == {
         "from-ingress": ({"web"}, [8000]),
         "metrics-of-web": ({"web"}, [8000]),
-        "metrics-of-parts": ({"worker", "webhook-sender", "signal-sender", "beat"}, [9100]),
+        "metrics-of-parts": ({"worker", "urgent-worker", "webhook-sender", "signal-sender", "beat"}, [9100]),
     }
     assert all(rule["from"] for one in policies().values() for rule in one.get("ingress", []))
 

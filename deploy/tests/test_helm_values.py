@@ -42,7 +42,6 @@ def refusal(*setting: str) -> str:
             "settings.TRUSTED_ISSUER_ALLOW_PRIVATE_ADDRESSES=y",
             "at '/settings/TRUSTED_ISSUER_ALLOW_PRIVATE_ADDRESSES'",
         ),
-        ("settings.DPOP_WITHOUT_REPLAY_STORE=accept", "at '/settings/DPOP_WITHOUT_REPLAY_STORE'"),
         ("settings.SECOND_FACTOR=nobody", "at '/settings/SECOND_FACTOR'"),
         ("settings.DEBUG_FILE=/tmp/debug", "invalid propertyName 'DEBUG_FILE'"),
         ("hsm.settings.DEBUG=true", "at '/hsm/settings/DEBUG'"),
@@ -126,7 +125,7 @@ def test_schema_refuses_every_secret_as_a_plain_setting() -> None:
 
 
 def refuses(place: str, name: str, value: str) -> bool:
-    """Whether the schema refuses a value under a name, in a map of values such as `hsm.environment`."""
+    """Tell whether the schema refuses a value under a name, in a map of values such as `hsm.environment`."""
     schema = json.loads((CHART / "values.schema.json").read_text())
     found: dict[str, Any] = {}
     inner = found
@@ -157,5 +156,5 @@ def test_safe_switches_are_those_that_the_check_refuses() -> None:
     flags = {one.name for section in Section.every for one in section.variables if "_ALLOW_" in one.name}
 
     assert set(schema["definitions"]["safe"]["properties"]) == flags | {
-        *("DEBUG", "DPOP_WITHOUT_REPLAY_STORE", "SECOND_FACTOR"),
+        *("DEBUG", "SECOND_FACTOR"),
     }

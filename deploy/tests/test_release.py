@@ -21,7 +21,10 @@ from deploy.release.__main__ import DIGESTS, release
 from deploy.tests.programs import output_of
 
 ROOT = Path(settings.BASE_DIR)
-ROOMS = {"agents", "auditlog", "certificates", "compliance", "delegation", "events", "webhooks"}
+ROOMS = {
+    *("agents", "auditlog", "certificates", "compliance", "delegation", "events", "gateway", "incidents"),
+    *("ops", "people", "reports", "signals", "tenancy", "webhooks"),
+}
 
 
 def git(root: Path, *arguments: str) -> None:

@@ -11,6 +11,7 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import mkstemp
@@ -40,8 +41,15 @@ class ArchiveHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ArchiveFooter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The number of events, and the SHA-256 of the header and the events in lowercase hex."""
+    rows: int
+    sha256: str
 
+
+@dataclass(frozen=True)
+class Archive:
+    """A complete archive: the number of its events, the SHA-256 of header and events in lowercase hex."""
+
+    path: Path
     rows: int
     sha256: str
 
@@ -56,7 +64,7 @@ class ArchiveReader:
         self._source = source
         first = self._line()
         self._digest = hashlib.sha256(first)
-        self.header = _decoded(first, ArchiveHeader)
+        self.header = _decoded(first, ArchiveHeader, "header")
         self.footer = ArchiveFooter(0, "")
 
     def __iter__(self) -> Iterator[bytes]:
@@ -66,10 +74,9 @@ class ArchiveReader:
             self._digest.update(line)
             yield line
             line = following
-        footer = _decoded(line, ArchiveFooter)
-        if footer != ArchiveFooter(rows, self._digest.hexdigest()):
+        self.footer = _decoded(line, ArchiveFooter, "footer")
+        if self.footer != ArchiveFooter(rows, self._digest.hexdigest()):
             raise BadArchive("The archive's footer does not agree with its lines")
-        self.footer = footer
 
     def _line(self) -> bytes:
         """Return the next line with its end, or nothing after the last one."""
@@ -82,14 +89,38 @@ class ArchiveReader:
         return line
 
 
-def write(folder: Path, header: ArchiveHeader, lines: Iterable[bytes]) -> tuple[Path, ArchiveFooter]:
-    """Store an archive durably, readable by its owner alone; return its path and footer.
+def _decoded(line: bytes, kind: type[Found], name: str) -> Found:
+    try:
+        return msgspec.json.decode(line, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise BadArchive(f"The archive has no sound {name}") from error
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[ArchiveReader]:
+    """Open an archive. Raises BadArchive, and OSError if the file cannot be read."""
+    with gzip.open(path, "rb") as source:
+        yield ArchiveReader(source)  # type: ignore[arg-type]
+
+
+def verify(path: Path) -> tuple[ArchiveHeader, Archive]:
+    """Read the whole file; return its header and what it is. Raises as `opened()`."""
+    with opened(path) as reader:
+        for _ in reader:
+            pass
+    return reader.header, Archive(path, reader.footer.rows, reader.footer.sha256)
+
+
+def write(folder: Path, header: ArchiveHeader, lines: Iterable[bytes]) -> Archive:
+    """Store an archive durably, readable by its owner alone.
 
     It has its name only once it is complete. Archives with other contents have other names, so none is
-    overwritten.
+    overwritten. Temporary files that killed processes left a day ago are removed.
     """
     stem = f"{header.environment}-{header.partition}"
-    _remove_abandoned(folder, stem)
+    for abandoned in folder.glob(f".{stem}.*"):
+        if abandoned.stat().st_mtime < time.time() - ABANDONED_AFTER.total_seconds():
+            abandoned.unlink(missing_ok=True)
     descriptor, temporary = mkstemp(prefix=f".{stem}.", dir=folder)
     try:
         with os.fdopen(descriptor, "wb") as raw:
@@ -101,23 +132,12 @@ def write(folder: Path, header: ArchiveHeader, lines: Iterable[bytes]) -> tuple[
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-    _sync(folder)
-    return path, footer
-
-
-@contextmanager
-def opened(path: Path) -> Iterator[ArchiveReader]:
-    """Open an archive. Raises BadArchive, and OSError if the file cannot be read."""
-    with gzip.open(path, "rb") as source:
-        yield ArchiveReader(source)  # type: ignore[arg-type]
-
-
-def verify(path: Path) -> tuple[ArchiveHeader, ArchiveFooter]:
-    """Read the whole archive and return its ends. Raises as `opened()`."""
-    with opened(path) as reader:
-        for _ in reader:
-            pass
-    return reader.header, reader.footer
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    return Archive(path, footer.rows, footer.sha256)
 
 
 def _compress(raw: BinaryIO, header: ArchiveHeader, lines: Iterable[bytes]) -> ArchiveFooter:
@@ -133,28 +153,3 @@ def _compress(raw: BinaryIO, header: ArchiveHeader, lines: Iterable[bytes]) -> A
         footer = ArchiveFooter(rows, digest.hexdigest())
         packed.write(msgspec.json.encode(footer) + b"\n")
     return footer
-
-
-def _decoded(line: bytes, kind: type[Found]) -> Found:
-    try:
-        return msgspec.json.decode(line, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise BadArchive(
-            f"The archive has no sound {kind.__name__.removeprefix('Archive').lower()}"
-        ) from error
-
-
-def _remove_abandoned(folder: Path, stem: str) -> None:
-    """Remove temporary files that killed processes left; a living one writes to its own all the time."""
-    oldest = time.time() - ABANDONED_AFTER.total_seconds()
-    for path in folder.glob(f".{stem}.*"):
-        if path.stat().st_mtime < oldest:
-            path.unlink(missing_ok=True)
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -18,11 +18,11 @@ from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
 from compliance.core import environments
 from compliance.stores import sql
 from events.archiving import archive_file
-from events.archiving.archive_file import ArchiveFooter, ArchiveHeader
+from events.archiving.archive_file import Archive, ArchiveHeader
+from events.archiving.changes import begin, patiently
+from events.archiving.spans import TABLE, Partition
 from events.errors import ArchivesUnavailable, BadArchive
-from events.listing.spans import TABLE, Partition
 from events.models import BehaviorEvent, EventReview
-from events.partition_changes import begin, patiently
 
 COLUMNS = tuple(str(field.column) for field in BehaviorEvent._meta.concrete_fields)
 MOST_AT_ONCE = 200  # events in memory at once; one may hold a mebibyte
@@ -40,15 +40,6 @@ SELECT id, row_to_json(line)::text FROM (
 """  # noqa: S608  (names of ours)
 
 
-@dataclass(frozen=True)
-class Archive:
-    """An archive that is complete, and whose digest is in the audit log."""
-
-    path: Path
-    rows: int
-    sha256: str
-
-
 def ensure(*, partition: Partition, actor: Actor, now: datetime) -> Archive:
     """Return the archive of all events of a partition; write and record it unless that was done before.
 
@@ -57,13 +48,22 @@ def ensure(*, partition: Partition, actor: Actor, now: datetime) -> Archive:
     """
     directory = folder()
     rows = _count(partition)
-    known = next((one for one in _recorded(partition) if one.rows == rows), None)
-    if known is not None and _is_complete(known):
-        return known
-    path, footer = archive_file.write(directory, _header(partition), _lines(partition))
-    if archive_file.verify(path)[1] != footer:
+    known = next((one for one in recorded(partition) if one.rows == rows), None)
+    if known is not None:
+        with suppress(BadArchive, OSError):
+            if archive_file.verify(known.path)[1] == known:
+                return known
+    header = ArchiveHeader(
+        version=1,
+        environment=environments.current().value,
+        partition=partition.name,
+        received_from=partition.start,
+        received_before=partition.end,
+        columns=COLUMNS,
+    )
+    archive = archive_file.write(directory, header, _lines(partition))
+    if archive_file.verify(archive.path)[1] != archive:
         raise BadArchive()
-    archive = Archive(path, footer.rows, footer.sha256)
     if patiently(partial(_record_once, partition, archive, actor, now)) is None:
         raise ArchivesUnavailable("Partitions are being changed: the next run records the archive")
     return archive
@@ -79,9 +79,13 @@ def folder() -> Path:
     return found
 
 
-def is_recorded(partition: Partition, footer: ArchiveFooter) -> bool:
-    """Return whether the audit log has the digest of such an archive of the partition."""
-    return any((one.rows, one.sha256) == (footer.rows, footer.sha256) for one in _recorded(partition))
+def recorded(partition: Partition) -> Iterator[Archive]:
+    """Yield the archives of the partition that the audit log names, newest first."""
+    bounds = {"received_from": partition.start.isoformat(), "received_before": partition.end.isoformat()}
+    entries = _entries(AuditAction.EVENTS_ARCHIVED).about(partition.name).filter(metadata__contains=bounds)
+    for metadata in entries.order_by("-created_at", "-id").values_list("metadata", flat=True):
+        found = metadata or {}
+        yield Archive(Path(settings.EVENT_ARCHIVE_DIR) / found["file"], found["rows"], found["sha256"])
 
 
 def lately_restored(now: datetime) -> set[str]:
@@ -91,18 +95,22 @@ def lately_restored(now: datetime) -> set[str]:
     return {str(name) for name in restored.values_list("affected_id", flat=True)}
 
 
-def entry(
-    *,
+def _entries(action: AuditAction) -> AuditEntryQuerySet:
+    return AuditEntry.objects.for_tenant(SERVICE_TENANT_ID).of_type(action)
+
+
+def record(
     action: AuditAction,
+    done: str,
+    *,
     partition: Partition,
     archive: Archive,
-    done: str,
     actor: Actor,
     now: datetime,
     **more: Any,
-) -> AuditEntry:
-    """The audit entry of what was `done` with a partition ("archived", "restored"), not yet recorded."""
-    return auditlog.entry(
+) -> None:
+    """Record what was `done` with a partition ("archived", "restored")."""
+    entry = auditlog.entry(
         tenant_id=SERVICE_TENANT_ID,
         action=action,
         affected_id=partition.name,
@@ -119,19 +127,7 @@ def entry(
         actor=actor,
         now=now,
     )
-
-
-def _entries(action: AuditAction) -> AuditEntryQuerySet:
-    return AuditEntry.objects.for_tenant(SERVICE_TENANT_ID).of_type(action)
-
-
-def _recorded(partition: Partition) -> Iterator[Archive]:
-    """Yield the archives of the partition that the audit log names, newest first."""
-    bounds = {"received_from": partition.start.isoformat(), "received_before": partition.end.isoformat()}
-    entries = _entries(AuditAction.EVENTS_ARCHIVED).about(partition.name).filter(metadata__contains=bounds)
-    for metadata in entries.order_by("-created_at", "-id").values_list("metadata", flat=True):
-        found = metadata or {}
-        yield Archive(Path(settings.EVENT_ARCHIVE_DIR) / found["file"], found["rows"], found["sha256"])
+    auditlog.record_all([entry])
 
 
 def _record_once(partition: Partition, archive: Archive, actor: Actor, now: datetime) -> bool:
@@ -143,29 +139,15 @@ def _record_once(partition: Partition, archive: Archive, actor: Actor, now: date
     with environments.atomic():
         begin()
         (is_there,) = sql.query("SELECT to_regclass(%s) IS NOT NULL", [partition.name])[0]
-        is_known = archive in _recorded(partition)
+        is_known = archive in recorded(partition)
         if not is_there or _count(partition) != archive.rows:
             if not is_known:
                 archive.path.unlink(missing_ok=True)
             raise BadArchive("The partition changed while it was archived")
         if not is_known:
-            told = entry(
-                action=AuditAction.EVENTS_ARCHIVED,
-                partition=partition,
-                archive=archive,
-                done="archived",
-                actor=actor,
-                now=now,
-            )
-            auditlog.record_all([told])
+            action = AuditAction.EVENTS_ARCHIVED
+            record(action, "archived", partition=partition, archive=archive, actor=actor, now=now)
     return True
-
-
-def _is_complete(archive: Archive) -> bool:
-    try:
-        return archive_file.verify(archive.path)[1] == ArchiveFooter(archive.rows, archive.sha256)
-    except (BadArchive, OSError):
-        return False
 
 
 def _count(partition: Partition) -> int:
@@ -173,17 +155,6 @@ def _count(partition: Partition) -> int:
         sql.execute("SET LOCAL statement_timeout = 0")
         low, high = partition.bounds
         return BehaviorEvent.objects.filter(id__gte=low, id__lt=high).count()
-
-
-def _header(partition: Partition) -> ArchiveHeader:
-    return ArchiveHeader(
-        version=1,
-        environment=environments.current().value,
-        partition=partition.name,
-        received_from=partition.start,
-        received_before=partition.end,
-        columns=COLUMNS,
-    )
 
 
 def _lines(partition: Partition) -> Iterator[bytes]:

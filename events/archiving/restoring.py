@@ -1,27 +1,23 @@
 """Restoring an archive: its events become a partition again, which queries and the console read."""
 
-from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from django.db import DataError, IntegrityError
 
-from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.errors import NotFound
 from compliance.stores import sql
-from events import partitions
 from events.archiving import archive_file, archives
-from events.archiving.archive_file import ArchiveHeader
-from events.archiving.archives import COLUMNS, Archive
+from events.archiving.archive_file import Archive, ArchiveHeader
+from events.archiving.archives import COLUMNS, MOST_AT_ONCE
+from events.archiving.changes import begin, overlapping, patiently
+from events.archiving.spans import TABLE, Partition
 from events.errors import BadArchive, RangeTaken, UnknownArchive
-from events.listing.spans import TABLE, Partition
-from events.partition_changes import begin, patiently
 
-MOST_AT_ONCE = 1_000
-MOST_OCTETS = 1_000_000
 _ADVISORY_LOCK = 0x72_65_73_74_6F_72_65  # "restore"
 
 
@@ -32,14 +28,14 @@ def restore(*, path: Path, is_forced: bool, actor: Actor, now: datetime) -> Arch
     and RangeTaken where events of that time are stored.
     """
     try:
-        header, footer = archive_file.verify(path)
+        header, archive = archive_file.verify(path)
     except OSError as error:
         raise NotFound(f"{path} cannot be read: {error.strerror}") from error
     partition = _partition(header)
-    is_known = archives.is_recorded(partition, footer)
+    known = {(one.rows, one.sha256) for one in archives.recorded(partition)}
+    is_known = (archive.rows, archive.sha256) in known
     if not (is_known or is_forced):
         raise UnknownArchive()
-    archive = Archive(path, footer.rows, footer.sha256)
     with environments.atomic():
         if not sql.query("SELECT pg_try_advisory_xact_lock(%s)", [_ADVISORY_LOCK])[0][0]:
             raise RangeTaken("Another archive is being restored")
@@ -47,16 +43,14 @@ def restore(*, path: Path, is_forced: bool, actor: Actor, now: datetime) -> Arch
         _load(archive, partition)
         if patiently(partial(_attach, partition)) is None:
             raise RangeTaken("The events table is locked, or the default partition holds events of that time")
-        auditlog.record_as_owner(
-            archives.entry(
-                action=AuditAction.EVENTS_RESTORED,
-                partition=partition,
-                archive=archive,
-                done="restored",
-                actor=actor,
-                now=now,
-                digest_in_log=is_known,
-            )
+        archives.record(
+            AuditAction.EVENTS_RESTORED,
+            "restored",
+            partition=partition,
+            archive=archive,
+            actor=actor,
+            now=now,
+            digest_in_log=is_known,
         )
     return archive
 
@@ -79,11 +73,8 @@ def _partition(header: ArchiveHeader) -> Partition:
 
 
 def _require_free(partition: Partition) -> None:
-    taken = [
-        one.name for one in partitions.listed() if one.start < partition.end and partition.start < one.end
-    ]
-    if taken:
-        raise RangeTaken(f"{taken[0]} covers that time; an archive is restored only where no partition is")
+    if taken := overlapping(partition):
+        raise RangeTaken(f"{taken.name} covers that time; an archive is restored only where no partition is")
 
 
 def _load(archive: Archive, partition: Partition) -> None:
@@ -95,10 +86,11 @@ def _load(archive: Archive, partition: Partition) -> None:
             f"INSERT INTO {partition.name} ({columns}) SELECT {columns}"
             f" FROM json_populate_recordset(NULL::{TABLE}, %s::json)"
         )
+        lines = iter(reader)
         try:
             sql.query("SELECT events_partition_begin(%s, %s)", [partition.start, partition.end])
-            for lines in _batches(reader):
-                sql.execute(insert, [(b"[" + b",".join(lines) + b"]").decode()])
+            while batch := list(islice(lines, MOST_AT_ONCE)):
+                sql.execute(insert, [(b"[" + b",".join(batch) + b"]").decode()])
         except (DataError, IntegrityError, UnicodeDecodeError) as error:
             raise BadArchive(f"The archive holds what is no event of a partition: {error}") from error
         if (reader.footer.rows, reader.footer.sha256) != (archive.rows, archive.sha256):
@@ -111,16 +103,3 @@ def _attach(partition: Partition) -> bool:
         _require_free(partition)
         sql.query("SELECT events_partition_attach(%s, %s)", [partition.start, partition.end])
     return True
-
-
-def _batches(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
-    batch: list[bytes] = []
-    octets = 0
-    for line in lines:
-        batch.append(line)
-        octets += len(line)
-        if len(batch) >= MOST_AT_ONCE or octets >= MOST_OCTETS:
-            yield batch
-            batch, octets = [], 0
-    if batch:
-        yield batch

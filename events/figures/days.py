@@ -1,11 +1,11 @@
 """Each tenant's days in numbers, for the overview's charts.
 
 The last three days are summed anew each time, since deliveries and sums of events settle late, and with them
-the days that no run has summed. No event is read: their sums are those of `events.risk.risk_days`, and the
+the days that no run has summed. No event is read: their sums are those of `events.risk.rolling`, and the
 id of an event tells when it was received.
 """
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
 
@@ -15,9 +15,9 @@ from auditlog.vocabulary import AuditAction
 from compliance.core import environments
 from compliance.core.identifiers import first_id_at
 from compliance.stores import sql
-from compliance.tenancy.models import Tenant
 from events.figures.models import DayFigures
 from events.models import EventReview, RiskDay
+from tenancy.models import Tenant
 from webhooks.models import Delivery
 
 FIRST_DAYS = 30  # days summed in the first run
@@ -92,13 +92,11 @@ def sum_up_days(*, now: datetime) -> int:
     unsettled = timedelta(days=UNSETTLED_DAYS - 1)
     first = earliest if latest is None else max(min(latest, today) - unsettled, earliest)
     with environments.atomic():
-        ((found,),) = sql.query(_SUM_UP, _limits(first))
+        start = datetime(first.year, first.month, first.day, tzinfo=UTC)
+        breach = AuditAction.AGENT_HIGH_RISK.value
+        limits = {"first": start, "first_id": first_id_at(start), "breach": breach}
+        ((found,),) = sql.query(_SUM_UP, limits)
         written = sql.execute(_PUT, {"found": found})
         oldest = today - timedelta(days=settings.EVENT_RETENTION_DAYS)
         DayFigures.objects.filter(day__lt=oldest).delete()
     return written
-
-
-def _limits(first: date) -> dict[str, object]:
-    start = datetime(first.year, first.month, first.day, tzinfo=UTC)
-    return {"first": start, "first_id": first_id_at(start), "breach": AuditAction.AGENT_HIGH_RISK.value}

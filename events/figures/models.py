@@ -2,8 +2,8 @@
 
 from django.db import models
 
-from compliance.tenancy.models import Tenant
 from events.models import UNCHECKED
+from tenancy.models import Tenant
 
 
 class DayFigures(models.Model):

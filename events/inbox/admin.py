@@ -1,7 +1,6 @@
 """The review inbox in the console: the first screen, where officers decide and others read along."""
 
 from typing import Any
-from uuid import UUID
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
@@ -20,9 +19,9 @@ from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
 from compliance.core.errors import ServiceError
 from compliance.core.identifiers import parse_id
-from events.inbox import decisions, page
-from events.inbox.filters import InboxFilters
-from events.inbox.forms import DecisionForm
+from events.inbox import page
+from events.inbox.decisions import ACTS, InboxCall
+from events.inbox.forms import DecisionForm, InboxFilters
 from events.inbox.models import InboxComment, OpenEvent
 
 
@@ -60,44 +59,34 @@ class OpenEventAdmin(TenantScopedAdmin):
 
     def _act(self, request: HttpRequest) -> HttpResponse:
         """Do what a form of the inbox asks for, and show the next event with the same filters."""
-        filters, place = InboxFilters.of(request.GET), _place(request)
-        act, form = decisions.read(request.POST)
+        filters, given = InboxFilters.of(request.GET), request.POST
+        # The agent and event that the submitted page showed.
+        place: dict[str, Any] = {name: parse_id(given.get(name)) for name in ("agent", "event")}
+        url = reverse("admin:inbox_openevent_changelist")
+        act = ACTS.get(given.get("act", ""))
         if act is None:
             messages.error(request, "Nothing was changed: the inbox has no such action.")
-            return HttpResponseRedirect(inbox_url() + filters.query(**place))
-        agent = self._agent(request)
+            return HttpResponseRedirect(url + filters.query(**place))
+        agents = self.admin_site.get_model_admin(Agent).get_queryset(request)
+        agent = agents.filter(id=place["agent"]).first() if place["agent"] else None
         if agent is None:
             messages.error(request, "Nothing was changed: the agent does not exist here.")
-            return HttpResponseRedirect(inbox_url() + filters.query())
+            return HttpResponseRedirect(url + filters.query())
         if not access_of(request).may(OFFICERS, agent.tenant_id):
             raise PermissionDenied
+        form = DecisionForm(given, needs_note=act.needs_note, longest=act.longest_note)
         if not form.is_valid():
             return self._shown(request, form)
-        call = decisions.InboxCall(request, agent, parse_id(request.POST.get("event")), form, now())
+        note, case_number = form.cleaned_data["note"], form.cleaned_data["case_number"] or None
         try:
-            told = act.run(call)
+            said = act.run(InboxCall(request, agent, place["event"], note, case_number, now()))
         except ServiceError as error:
             messages.error(request, error.message)
         else:
-            messages.add_message(request, told.level, told.text)
+            messages.success(request, said)
             if act.closes:
                 place = {"agent": agent.id, "after": place["event"]}
-        return HttpResponseRedirect(inbox_url() + filters.query(**place))
-
-    def _agent(self, request: HttpRequest) -> Agent | None:
-        agent_id = parse_id(request.POST.get("agent"))
-        agents = self.admin_site.get_model_admin(Agent).get_queryset(request)
-        found: Agent | None = agents.filter(id=agent_id).first() if agent_id else None
-        return found
-
-
-def inbox_url() -> str:
-    return reverse("admin:inbox_openevent_changelist")
-
-
-def _place(request: HttpRequest) -> dict[str, UUID | None]:
-    """Return the agent and event that the submitted page showed."""
-    return {name: parse_id(request.POST.get(name)) for name in ("agent", "event")}
+        return HttpResponseRedirect(url + filters.query(**place))
 
 
 @admin.register(InboxComment)

@@ -1,16 +1,63 @@
 """Events that wait for a verdict, the state of each agent's queue, and comments."""
 
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
 from django.db import models
-from django.db.models import Q
+from django.db.models import Count, Exists, F, Min, OuterRef, Q
 
 from agents.models import Agent
 from auditlog.vocabulary import ActorType
 from compliance.core.identifiers import new_id
 from compliance.stores.append_only import AppendOnlyRow
 from compliance.stores.tenant_keys import TenantForeignKey, TenantOneToOneField, TenantRow
-from compliance.tenancy.models import Tenant
-from events.inbox.querysets import AgentQueueQuerySet, InboxCommentQuerySet, OpenEventQuerySet
 from events.models import UNCHECKED, ActionType, RiskBand
+from tenancy.models import Tenant
+
+
+class OpenEventQuerySet(models.QuerySet["OpenEvent"]):
+    """Events of the current environment that wait for a verdict; their ids are in the order of receipt."""
+
+    def for_tenant(self, tenant_id: UUID) -> "OpenEventQuerySet":
+        return self.filter(tenant_id=tenant_id)
+
+    def of_agents(self, agents: models.QuerySet[Any]) -> "OpenEventQuerySet":
+        """Events of these agents, or of the agents of these queues."""
+        return self.filter(_has_agent_in(agents))
+
+    def except_agents(self, agents: models.QuerySet[Any]) -> "OpenEventQuerySet":
+        return self.filter(~_has_agent_in(agents))
+
+    def counts(self) -> tuple[int, int]:
+        """Return how many high and how many medium events wait."""
+        by_band = dict(self.order_by().values_list("risk_band").annotate(waiting=Count("*")))
+        return by_band.get("high", 0), by_band.get("medium", 0)
+
+    def groups(self) -> models.QuerySet[Any]:
+        """Count each agent's events by band; the agents with the oldest event come first."""
+        return (
+            self.order_by()
+            .values("agent_id")
+            .annotate(
+                high=Count("risk_band", filter=Q(risk_band="high")),
+                medium=Count("risk_band", filter=Q(risk_band="medium")),
+                oldest_at=Min("received_at"),
+            )
+            .order_by("oldest_at", "agent_id")
+        )
+
+
+def _has_agent_in(agents: models.QuerySet[Any]) -> Exists:
+    """The condition that an event's agent is among these; tenants, by which tables divide, are compared."""
+    return Exists(agents.order_by().filter(pk=OuterRef("agent_id"), tenant_id=OuterRef("tenant_id")))
+
+
+class AgentQueueQuerySet(models.QuerySet["AgentQueue"]):
+    def snoozed(self, now: datetime) -> "AgentQueueQuerySet":
+        """Return the agents whose events wait for later, unless a high-risk event arrived since."""
+        is_woken = Q(agent__last_high_risk_at__gt=F("snoozed_at"))
+        return self.filter(snoozed_until__gt=now).exclude(is_woken)
 
 
 class OpenEvent(models.Model):
@@ -47,7 +94,7 @@ class OpenEvent(models.Model):
 
 
 class AgentQueue(TenantRow):
-    """Who reviews an agent's events, and until when they are snoozed.
+    """The reviewer of an agent's events, and the end of their snooze.
 
     `assignee`: the actor id of a person. A high-risk event received after `snoozed_at` ends the snooze.
     """
@@ -102,8 +149,6 @@ class InboxComment(AppendOnlyRow):
     actor_type = models.CharField(max_length=16, choices=ActorType.choices)
     actor_id = models.CharField(max_length=255)
     created_at = models.DateTimeField()
-
-    objects = InboxCommentQuerySet.as_manager()
 
     class Meta:
         verbose_name = "comment"

@@ -17,25 +17,24 @@ from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from certificates.models import Certificate
 from compliance.core import environments
-from compliance.incidents import services as incidents
-from compliance.incidents.vocabulary import IncidentCause, Occurrence
-from compliance.stores import sql
 from compliance.stores.sweeps import each
+from events.errors import ReviewedMeanwhile
 from events.inbox.models import OpenEvent
 from events.models import BehaviorEvent, EventReview, PendingReview, ReviewVerdict, RiskBand
-from events.risk import common_places, marks, rebuilding, snapshots, state_cache
-from events.risk.context import context_of
-from events.risk.rebuilding import as_event
-from events.risk.scoring.habits.learning import has_taken_in, note_taken_in, teach_late, unlearn
-from events.risk.scoring.habits.state import AgentState
+from events.risk import baselines, marks, snapshots, state_cache
+from events.risk.marks import context_of
+from events.risk.scoring.learning import has_taken_in, note_taken_in, teach_late, unlearn
 from events.risk.scoring.marked import places_of
+from events.risk.scoring.state import AgentState
+from events.risk.snapshots import as_event
 from events.risk.state_cache import TooBusy
+from incidents import services as incidents
+from incidents.vocabulary import IncidentCause, Occurrence
 
 log = logging.getLogger(__name__)
 
 OVERDUE = timedelta(seconds=10)  # age from which a pending review is taken in by the task
 MOST_AT_ONCE = 500
-REVIEWING = 0x72_65_76_69_65_77  # "review": shared by reviews; the inbox's collector takes it alone
 
 
 def review(
@@ -45,6 +44,7 @@ def review(
     verdict: ReviewVerdict,
     note: str | None,
     case_number: str | None = None,
+    must_be_open: bool = False,
     actor: Actor,
     now: datetime,
 ) -> tuple[EventReview, bool]:
@@ -52,7 +52,8 @@ def review(
 
     The event leaves the inbox. A confirmed high-risk event opens the agent's incident or joins it.
     `case_number` is that of the officer's own records. Repeating the present verdict with its note and case
-    number, or without them, adds nothing. Raises EventNotFound.
+    number, or without them, adds nothing. Raises EventNotFound, and ReviewedMeanwhile if the event
+    `must_be_open` and is not in the inbox.
     """
     event = BehaviorEvent.objects.for_tenant(tenant_id).find(event_id)
     places: tuple[str, ...] = ()
@@ -62,8 +63,9 @@ def review(
         places = places_if_confirmed(event, said=said, certificate=certificate, now=now)
     with environments.atomic():
         agent = Agent.objects.for_tenant(tenant_id).locked().find(event.agent_id)
-        sql.query("SELECT pg_advisory_xact_lock_shared(%s)", [REVIEWING])
-        OpenEvent.objects.for_tenant(tenant_id).filter(event_id=event.id).delete()
+        closed, _ = OpenEvent.objects.for_tenant(tenant_id).filter(event_id=event.id).delete()
+        if must_be_open and not closed:
+            raise ReviewedMeanwhile()
         before = EventReview.objects.that_counts(event.id)
         has_changed = before is None or before.verdict != verdict
         if before is not None and not has_changed:
@@ -139,7 +141,7 @@ def _take_in(made: EventReview, now: datetime) -> None:
             teach_late(state, as_event(event))
 
     agent_id, has_limits = str(made.agent_id), made.agent.financial_scope is not None
-    rebuild = partial(rebuilding.rebuild, agent_id=agent_id, has_limits=has_limits, now=now)
+    rebuild = partial(snapshots.rebuild, agent_id=agent_id, has_limits=has_limits, now=now)
     held = state_cache.amend(agent_id=agent_id, change=change, rebuild=rebuild, now=now)
     snapshots.put({agent_id: held}, now=now)
 
@@ -179,10 +181,10 @@ def places_if_confirmed(
     agent_id = str(event.agent_id)
     state = state_cache.load([agent_id])[agent_id].state
     if state is None:
-        state = rebuilding.rebuild(agent_id=agent_id, has_limits=False, now=now)
+        state = snapshots.rebuild(agent_id=agent_id, has_limits=False, now=now)
     was_learned = _is_learned(event, said)
     context = context_of(event.agent, certificate)
-    is_common = common_places.known_beside(event.agent, now=now)
+    is_common = baselines.known_beside(event.agent, now=now)
     return places_of(as_event(event), state, context, is_common, was_learned=was_learned)
 
 

@@ -8,7 +8,7 @@ from django.utils.dateparse import parse_datetime
 
 from compliance.core.errors import Invalid, ServiceError
 from compliance.core.identifiers import canonical_id
-from compliance.core.json_values import same_json
+from compliance.core.json_values import MAX_OCTETS, octets_of, same_json
 from events.errors import InvalidActionType, SpellingsDisagree
 from events.models import ActionType
 
@@ -112,6 +112,8 @@ def _details(fields: dict[str, Any]) -> dict[str, Any]:
     value = fields.get("details", {})
     if not isinstance(value, dict):
         raise Invalid("details: Must be an object.")
+    if octets_of(value) > MAX_OCTETS:
+        raise Invalid(f"details: Must take at most {MAX_OCTETS} octets as JSON.")
     return value
 
 

@@ -8,36 +8,34 @@ once for each agent. The state of its agent has to be rebuilt. Or it follows suc
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import datetime
 from functools import partial
+from time import monotonic
 from uuid import UUID
 
 import msgspec
-from django.conf import settings
-from django.db import DataError, IntegrityError, InternalError
+from django.db import DataError, IntegrityError, OperationalError
 
 from agents.errors import AgentNotActive, AgentNotFound
 from agents.models import Agent
 from agents.risk import band_of
 from compliance.core import environments
-from compliance.core.errors import Invalid, ServiceError, Unavailable
+from compliance.core.errors import Busy, Invalid, ServiceError, Unavailable
 from compliance.core.identifiers import new_id_at
-from compliance.observing import logs, metrics
+from compliance.observing import correlation, metrics
 from compliance.stores import sql
-from compliance.stores.postgresql import tenant_nodes
-from events.ingest import mismatch, standing, storage, threshold
+from events.ingest import reactions, standing, storage
 from events.ingest.event_input import EventInput
 from events.ingest.standing import AgentStanding
 from events.ingest.storage import ScoredEvent
 from events.models import RiskBand
-from events.risk import baselines, rebuilding, state_cache
+from events.risk import baselines, snapshots, state_cache
 from events.risk.scoring.contract import Event, RiskVerdict
-from events.risk.scoring.habits.baseline import Baseline
-from events.risk.scoring.habits.learning import relearn
-from events.risk.scoring.habits.state import AgentState, encode_state
+from events.risk.scoring.learning import relearn
 from events.risk.scoring.model import fold
+from events.risk.scoring.state import AgentState, Baseline, encode_state
 from events.risk.state_cache import CachedState, StateUpdate
 
 log = logging.getLogger(__name__)
@@ -69,7 +67,8 @@ class _Draft(msgspec.Struct):
     is_stopped: bool = False
 
     def score(self, submission: Submission) -> ScoredEvent:
-        event = _as_event(submission)
+        given, at = submission.event, submission.received_at
+        event = Event(given.action_type, at.timestamp(), given.details)
         verdict = fold(self.state, event, self.agent.profile.context, self.baseline)
         row = _row(submission, self.agent, verdict)
         self.events.append(event)
@@ -88,7 +87,6 @@ class _Draft(msgspec.Struct):
             bands=self.bands(),
             ids=[row.id for row in self.rows],
             tag=bytes.fromhex(self.rows[-1].id.replace("-", "")),
-            lapse=self.seen.lapse,
         )
 
 
@@ -108,9 +106,12 @@ Failed = dict[str, Unavailable | None]
 Outcome = ScoredEvent | ServiceError | DeferredEvent
 
 
-def ingest_all(submissions: Sequence[Submission]) -> list[ScoredEvent | ServiceError]:
+def ingest_all(
+    submissions: Sequence[Submission], *, until: float | None = None
+) -> list[ScoredEvent | ServiceError | None]:
     """Store each event, those of one agent in the given order; return its row or its error, in order.
 
+    From `until` on (of the monotonic clock) it begins nothing more; what is left is None.
     Raises: OperationalError if PostgreSQL is away; if it goes away in between, the rest are `Unavailable`.
     """
     outcomes: list[Outcome | None] = [None] * len(submissions)
@@ -128,14 +129,20 @@ def ingest_all(submissions: Sequence[Submission]) -> list[ScoredEvent | ServiceE
                     outcomes[index] = outcome
             for index, first in deferred.values():
                 outcomes[index] = ingest_deferred(first, uncommitted)
+                if until is not None and monotonic() >= until:
+                    return _settled(outcomes, None)
             pending = [index for index in pending if outcomes[index] is None]
-    except sql.outages() as error:
+    except sql.OUTAGES as error:
         if environments.in_transaction() or all(outcome is None for outcome in outcomes):
             raise
         log.warning("the rest of a request not stored: %s", sql.error_name(error))
-    return [
-        outcome if isinstance(outcome, ScoredEvent | ServiceError) else Unavailable() for outcome in outcomes
-    ]
+    return _settled(outcomes, Unavailable())
+
+
+def _settled(
+    outcomes: Sequence[Outcome | None], rest: ServiceError | None
+) -> list[ScoredEvent | ServiceError | None]:
+    return [outcome if isinstance(outcome, ScoredEvent | ServiceError) else rest for outcome in outcomes]
 
 
 def ingest_together(
@@ -144,7 +151,7 @@ def ingest_together(
     """Store the ordinary events of a group in one insert; return `DeferredEvent` in place of the others.
 
     `uncommitted` has the states made before in the same request. On return outside a transaction, what has a
-    row is durable. Raises: `sql.outages()`; then no event is stored. Events are `Unavailable` where
+    row is durable. Raises: `sql.OUTAGES`; then no event is stored. Events are `Unavailable` where
     PostgreSQL went away after others were stored.
     """
     uncommitted = {} if uncommitted is None else uncommitted
@@ -157,9 +164,8 @@ def ingest_together(
         _outcome(submission, agents.get(submission.event.agent_id), drafts) for submission in submissions
     ]
     # Neighbours in the indexes of agents, stored one after the other, are on the same pages.
-    failed = _store_all(
-        sorted((draft for draft in drafts.values() if draft.rows), key=_agent_id), uncommitted
-    )
+    scored = sorted((draft for draft in drafts.values() if draft.rows), key=lambda draft: draft.agent.id)
+    failed = _store_all(scored, uncommitted)
     if not failed:
         return outcomes
     return [
@@ -180,15 +186,9 @@ def _outcome(submission: Submission, agent: AgentStanding | None, drafts: dict[s
     if draft is None or draft.is_stopped:
         return DeferredEvent(submission, agent)
     row = draft.score(submission)
-    return _taken_out(draft, submission) if _has_consequences(row) else row
-
-
-def _has_consequences(row: ScoredEvent) -> bool:
-    return row.risk_band == RiskBand.HIGH or mismatch.is_mismatched(row)
-
-
-def _taken_out(draft: _Draft, submission: Submission) -> DeferredEvent:
-    """Take the last event, which has consequences, out of its agent's draft; the draft ends before it."""
+    if not _has_consequences(row):
+        return row
+    # The draft ends before the event.
     draft.is_stopped = True
     event, row = draft.events.pop(), draft.rows.pop()
     if draft.rows:
@@ -198,62 +198,28 @@ def _taken_out(draft: _Draft, submission: Submission) -> DeferredEvent:
     return DeferredEvent(submission, draft.agent, scored)
 
 
-def _agent_id(draft: _Draft) -> str:
-    return draft.agent.id
+def _has_consequences(row: ScoredEvent) -> bool:
+    return row.risk_band == RiskBand.HIGH or reactions.is_mismatched(row)
 
 
 def _store_all(drafts: Sequence[_Draft], uncommitted: Uncommitted) -> Failed:
-    """Store the drafts; return the agents none of whose rows is stored.
+    """Store the drafts in one transaction; where PostgreSQL rejects a row, halves have one each.
 
-    The value is None where PostgreSQL rejects one of the rows, and an error where it, or the node of several
-    that holds the agent, went away.
-    """
-    failed: Failed = {}
-    parts = _divided(drafts)
-    for part in parts:
-        try:
-            failed |= _store_or_split(part, uncommitted)
-        except sql.outages() as error:
-            if len(parts) == 1:
-                raise
-            failed |= _unavailable(part, error)
-    return failed
-
-
-def _divided(drafts: Sequence[_Draft]) -> list[Sequence[_Draft]]:
-    """The drafts that are stored in one transaction each: all together, on Citus those of a node."""
-    groups = tenant_nodes.divided({draft.agent.profile.tenant_text for draft in drafts})
-    if len(groups) == 1:
-        return [drafts]
-    by_tenant = {tenant: number for number, group in enumerate(groups) for tenant in group}
-    parts: list[list[_Draft]] = [[] for _ in groups]
-    for draft in drafts:
-        parts[by_tenant[draft.agent.profile.tenant_text]].append(draft)
-    return [*parts]
-
-
-def _store_or_split(drafts: Sequence[_Draft], uncommitted: Uncommitted) -> Failed:
-    """As `_store_all()`, of one transaction; where PostgreSQL rejects a row, halves have one each.
-
-    Raises: `sql.outages()`; then nothing is stored.
+    Return the agents none of whose rows is stored. Raises: `sql.OUTAGES`; then nothing is stored.
     """
     if not drafts or _store(drafts, uncommitted):
         return {}
     if len(drafts) == 1:
         return {drafts[0].agent.id: None}
     half = len(drafts) // 2
-    failed = _store_or_split(drafts[:half], uncommitted)
+    failed = _store_all(drafts[:half], uncommitted)
     try:
-        return failed | _store_or_split(drafts[half:], uncommitted)
-    except sql.outages() as error:
+        return failed | _store_all(drafts[half:], uncommitted)
+    except sql.OUTAGES as error:
         if environments.in_transaction() or len(failed) == half:
             raise
-        return failed | _unavailable(drafts[half:], error)
-
-
-def _unavailable(drafts: Sequence[_Draft], error: Exception) -> Failed:
-    log.warning("events not stored: %s", sql.error_name(error))
-    return {draft.agent.id: Unavailable() for draft in drafts}
+        log.warning("events not stored: %s", sql.error_name(error))
+        return failed | {draft.agent.id: Unavailable() for draft in drafts[half:]}
 
 
 def _drafts(agents: Iterable[AgentStanding], uncommitted: Uncommitted, *, now: datetime) -> dict[str, _Draft]:
@@ -267,9 +233,9 @@ def _drafts(agents: Iterable[AgentStanding], uncommitted: Uncommitted, *, now: d
             lost[agent_id] = able[agent_id].has_limits
         else:
             found[agent_id] = _Draft(able[agent_id], seen, state)
-    states = rebuilding.from_snapshots(lost, now=now)
+    states = snapshots.from_snapshots(lost, now=now)
     unknown = [name for name in lost if name not in states and recalled[name].tag == state_cache.ABSENT]
-    states |= {name: AgentState() for name in rebuilding.without_history(unknown, now=now)}
+    states |= {name: AgentState() for name in snapshots.without_history(unknown, now=now)}
     for agent_id, state in states.items():
         seen = msgspec.structs.replace(recalled[agent_id], packed=encode_state(state))
         found[agent_id] = _Draft(able[agent_id], seen, state)
@@ -284,19 +250,11 @@ def _lend_baselines(drafts: Collection[_Draft], *, now: datetime) -> None:
             draft.baseline = known.get(draft.agent.profile.tenant_id)
 
 
-def _recall(agent_ids: Collection[str], uncommitted: Uncommitted) -> dict[str, CachedState]:
+def _recall(agent_ids: Collection[str], uncommitted: Uncommitted) -> Mapping[str, CachedState]:
     """The state of each agent: the one this transaction made, or the stored one."""
-    found = {agent_id: uncommitted[agent_id] for agent_id in agent_ids if agent_id in uncommitted}
     unknown = [agent_id for agent_id in agent_ids if agent_id not in uncommitted]
-    return {**found, **state_cache.load(unknown)} if unknown else found
-
-
-def _save_states(drafts: Sequence[_Draft], uncommitted: Uncommitted) -> None:
-    """Store the new states once the rows are committed; until then they are in `uncommitted`."""
-    updates = [draft.update() for draft in drafts]
-    if environments.in_transaction():
-        uncommitted.update({one.agent_id: CachedState(one.packed, one.tag) for one in updates})
-    environments.on_commit(partial(state_cache.save, updates), robust=True)
+    known = {agent_id: uncommitted[agent_id] for agent_id in agent_ids if agent_id in uncommitted}
+    return known | dict(state_cache.load(unknown)) if unknown else known
 
 
 def _store(drafts: Sequence[_Draft], uncommitted: Uncommitted) -> bool:
@@ -313,19 +271,18 @@ def _store(drafts: Sequence[_Draft], uncommitted: Uncommitted) -> bool:
             storage.insert(rows, risks=risks)
     except (DataError, IntegrityError):
         return False
-    except InternalError:
-        # Through Citus's coordinator, a row that a node rejects among several has no code; alone it has.
-        if len(rows) == 1 or not settings.DATABASE_CITUS:
-            raise
-        return False
-    _save_states(drafts, uncommitted)
-    _count(rows)
+    _after_commit(drafts, uncommitted)
     return True
 
 
-def _count(rows: Sequence[ScoredEvent]) -> None:
-    """Count the rows by band and model once they are committed."""
-    name, found = metrics.environment(), Counter((row.risk_band, row.model_version) for row in rows)
+def _after_commit(drafts: Sequence[_Draft], uncommitted: Uncommitted) -> None:
+    """Save the new states, and count the rows by band and model, once the rows are committed."""
+    updates = [draft.update() for draft in drafts]
+    if environments.in_transaction():
+        uncommitted.update({one.agent_id: CachedState(one.packed, one.tag) for one in updates})
+    environments.on_commit(partial(state_cache.save, updates), robust=True)
+    name = metrics.environment()
+    found = Counter((row.risk_band, row.model_version) for draft in drafts for row in draft.rows)
 
     def count() -> None:
         for (band, model), number in found.items():
@@ -348,16 +305,19 @@ def ingest_deferred(
     uncommitted = {} if uncommitted is None else uncommitted
     draft = deferred.scored or _scored(deferred, uncommitted)
     (row,) = draft.rows
-    logs.bind(tenant=row.tenant_id, agent=row.agent_id)
+    correlation.bind(tenant=row.tenant_id, agent=row.agent_id)
     try:
         with environments.atomic():
-            _store_deferred(row, deferred.agent)
+            _store_with_consequences(row, deferred.agent)
     except (DataError, IntegrityError) as error:
         return Invalid(f"The event can't be stored: {type(error).__name__}")
     except ServiceError as error:
         return error
-    _save_states([draft], uncommitted)
-    _count([row])
+    except OperationalError as error:
+        if not sql.is_of_lock(error):
+            raise
+        return Busy(retry_after=1)
+    _after_commit([draft], uncommitted)
     return row
 
 
@@ -365,14 +325,14 @@ def _scored(deferred: DeferredEvent, uncommitted: Uncommitted) -> _Draft:
     """The event scored on the state its agent has now, which is rebuilt if need be."""
     agent, now = deferred.agent, deferred.submission.received_at
     seen = _recall([agent.id], uncommitted)[agent.id]
-    state = seen.state or rebuilding.rebuild(agent_id=agent.id, has_limits=agent.has_limits, now=now)
+    state = seen.state or snapshots.rebuild(agent_id=agent.id, has_limits=agent.has_limits, now=now)
     draft = _Draft(agent, seen, state)
     _lend_baselines([draft], now=now)
     draft.score(deferred.submission)
     return draft
 
 
-def _store_deferred(row: ScoredEvent, agent: AgentStanding) -> None:
+def _store_with_consequences(row: ScoredEvent, agent: AgentStanding) -> None:
     """Insert the event and write what follows from it, inside the transaction of the caller."""
     now, locked = row.received_at, None
     if _has_consequences(row):
@@ -383,14 +343,9 @@ def _store_deferred(row: ScoredEvent, agent: AgentStanding) -> None:
     storage.insert([row], risks={agent.id: row.risk_score})
     permitted = agent.profile.context.permitted_actions
     if locked is not None and row.risk_band == RiskBand.HIGH:
-        threshold.react(agent=locked, event=row, now=now)
-    if locked is not None and permitted is not None and mismatch.is_mismatched(row):
-        mismatch.announce(agent=locked, permitted=permitted, event=row, now=now)
-
-
-def _as_event(submission: Submission) -> Event:
-    event = submission.event
-    return Event(event.action_type, submission.received_at.timestamp(), event.details)
+        reactions.react(agent=locked, event=row, now=now)
+    if locked is not None and permitted is not None and reactions.is_mismatched(row):
+        reactions.announce_mismatch(agent=locked, permitted=permitted, event=row, now=now)
 
 
 def _row(submission: Submission, agent: AgentStanding, verdict: RiskVerdict) -> ScoredEvent:

@@ -5,57 +5,37 @@ changes seldom and is cached in the process under the agent's `updated_at`, its 
 version, so that no message is needed when it changes.
 """
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from uuid import UUID
 
 import msgspec
-from django.conf import settings
 
 from agents.models import Agent
-from certificates.models import Certificate
+from certificates.models import AGENT_AND_LATEST, Certificate
 from compliance.core.bounded_cache import BoundedCache
 from compliance.stores import sql
-from compliance.stores.postgresql import tenant_nodes
-from compliance.stores.postgresql.tenant_nodes import TenantQuery
 from events.models import TenantMarks
 from events.risk import marks
-from events.risk.context import context_of
-from events.risk.risk_days import HALF_LIFE
+from events.risk.marks import context_of
+from events.risk.rolling import HALF_LIFE
 from events.risk.scoring.contract import NO_MARKS, Context
 
 KEPT = 5_000
 
-# Ids and versions as text, which costs neither side much; the risk as it has faded by now. By a
-# constraint, an agent has one certificate of status active at most.
+# Ids and versions as text, which costs neither side much; the risk as it has faded by now.
 _STANDING = f"""
-SELECT agent.id::text, concat(agent.updated_at, ' ', marks.version, ' ', certificate.id),
+SELECT agent.id::text, concat(agent.updated_at, ' ', marks.version, ' ', latest.id),
        CASE WHEN agent.risk_updated_at IS NULL THEN 0 ELSE agent.risk_score * power(
            0.5, greatest(date_part('epoch', %s - agent.risk_updated_at), 0) / {HALF_LIFE.total_seconds()}
        ) END,
-       agent.status = 'active' AND coalesce(certificate.expires_at >= %s, false)
-FROM {Agent._meta.db_table} AS agent
-LEFT JOIN {Certificate._meta.db_table} AS certificate
-    ON (certificate.tenant_id, certificate.agent_id) = (agent.tenant_id, agent.id)
-    AND certificate.status = 'active'
+       agent.status = 'active' AND coalesce(latest.status = 'active' AND latest.expires_at >= %s, false)
+FROM {AGENT_AND_LATEST}
 LEFT JOIN {TenantMarks._meta.db_table} AS marks ON marks.tenant_id = agent.tenant_id
+WHERE agent.id = ANY(%s::uuid[]) AND agent.tenant_id = ANY(%s::uuid[])
 """  # noqa: S608  (only names of tables and a number are put into the text)
-_QUERY = f"{_STANDING} WHERE agent.id = ANY(%s::uuid[])"
-_QUERY_OF_TENANTS = TenantQuery(
-    _STANDING,
-    ids="agent.id",
-    tenants="agent.tenant_id",
-    tables=[model._meta.db_table for model in (Agent, Certificate, TenantMarks)],
-)
 _OF_AGENTS = "WHERE id = ANY(%s::uuid[])"
-_LATEST_OF_AGENTS = f"""
-WHERE id IN (
-    SELECT DISTINCT ON (agent_id) id FROM {Certificate._meta.db_table}
-    WHERE agent_id = ANY(%s::uuid[])
-    ORDER BY agent_id, issued_at DESC, id DESC
-)
-"""  # noqa: S608
+_LATEST_OF_AGENTS = f"WHERE id IN (SELECT latest.id FROM {AGENT_AND_LATEST} WHERE agent.id = ANY(%s::uuid[]))"  # noqa: S608
 _OF_THEIR_TENANTS = f"WHERE tenant_id IN (SELECT tenant_id FROM {Agent._meta.db_table} {_OF_AGENTS})"  # noqa: S608
 
 
@@ -105,20 +85,9 @@ def of_agents(agents: Collection[tuple[UUID, str]], *, now: datetime) -> Mapping
 
 
 def _read(agents: Collection[tuple[UUID, str]], now: datetime) -> list[tuple[str, str, float, bool]]:
-    if settings.DATABASE_CITUS:
-        return _read_by_tenant(agents, now)
-    params = [now, now, sql.array({agent_id for _, agent_id in agents})]
-    return sql.read_again(lambda: sql.prepared(_QUERY, params))
-
-
-def _read_by_tenant(
-    agents: Collection[tuple[UUID, str]], now: datetime
-) -> list[tuple[str, str, float, bool]]:
-    """As `_read`, from the shards that hold the tenants' rows."""
-    wanted: defaultdict[str, set[str]] = defaultdict(set)
-    for tenant_id, agent_id in agents:
-        wanted[str(tenant_id)].add(agent_id)
-    return tenant_nodes.read(_QUERY_OF_TENANTS, wanted, first=[now, now])
+    tenants, ids = zip(*agents, strict=True)
+    params = [now, now, sql.array(ids), sql.array(set(tenants))]
+    return sql.read_again(lambda: sql.prepared(_STANDING, params))
 
 
 def _described(agent_ids: Collection[str]) -> list[tuple[Agent, Context]]:

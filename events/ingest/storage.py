@@ -1,23 +1,20 @@
 """Writing events: rows, the rolling risks they raise and what waits for review.
 
-Plain PostgreSQL takes one prepared statement. On Citus a node takes one for each shard, or the coordinator
-one for each table and each tenant whose risks rise, in one transaction.
+Plain PostgreSQL takes one prepared statement; Citus, which changes one table or one tenant in a statement,
+several in one transaction.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import msgspec
 from django.conf import settings
-from django.db.models import Model
 
-from agents.models import Agent
+from compliance.core import environments
 from compliance.stores import sql
-from compliance.stores.postgresql import tenant_nodes
-from compliance.stores.postgresql.tenant_nodes import Statement
 from events.inbox.models import OpenEvent
 from events.models import BehaviorEvent, RiskBand
 from events.risk.rolling import RAISE_RISKS, RAISE_RISKS_OF_TENANT
@@ -55,7 +52,6 @@ _OPEN = f"""
 INSERT INTO {OpenEvent._meta.db_table} ({", ".join(_OPENED)})
 SELECT {", ".join(_OPENED)} FROM json_populate_recordset(NULL::{OpenEvent._meta.db_table}, %(opened)s::json)
 """  # noqa: S608  (only names of tables and columns are put into the text)
-_TABLES = tuple(model._meta.db_table for model in (Agent, BehaviorEvent, OpenEvent))
 
 
 @cache
@@ -69,48 +65,31 @@ def _statement(*, raises: bool, opens: bool) -> str:
 def insert(events: Sequence[ScoredEvent], *, risks: Mapping[str, float]) -> None:
     """Store the events, put those that are not low into the review inbox, and raise rolling risks.
 
-    `risks`: the new rolling risk of each agent whose risk rises. All of it is stored, or nothing; on Citus
-    the events are of one group of `tenant_nodes.divided()`. Outside a transaction it is durable on return.
-    Raises: Django's errors.
+    `risks`: the new rolling risk of each agent whose risk rises. All of it is stored, or nothing. Outside a
+    transaction it is durable on return. Raises: Django's errors.
     """
-    if not settings.DATABASE_CITUS:
-        sql.prepared_write(*_together(events, risks=risks))
+    if settings.DATABASE_CITUS:
+        _insert_on_citus(events, risks)
         return
+    params: dict[str, Any] = {"rows": _encode(events).decode()}
+    if opened := [_open_event(event) for event in events if event.risk_band != RiskBand.LOW]:
+        params["opened"] = _encode(opened).decode()
+    if risen := _risen(events, risks):
+        params |= risen
+    sql.prepared_write(_statement(raises=bool(risen), opens=bool(opened)), params)
+
+
+def _insert_on_citus(events: Sequence[ScoredEvent], risks: Mapping[str, float]) -> None:
     by_tenant: defaultdict[str, list[ScoredEvent]] = defaultdict(list)
     for event in events:
         by_tenant[event.tenant_id].append(event)
-    tenant_nodes.write(
-        by_tenant,
-        partial(_together, risks=risks),
-        tables=_TABLES,
-        routed=partial(_apart, by_tenant, risks=risks),
-    )
-
-
-def _together(events: Sequence[ScoredEvent], *, risks: Mapping[str, float]) -> Statement:
-    """All of it in one statement; of the `risks`, those of the events' agents."""
-    params: dict[str, Any] = {"rows": _encode(events).decode()}
-    if opened := _opened(events):
-        params["opened"] = opened
-    if risen := _risen(events, risks):
-        params |= risen
-    return _statement(raises=bool(risen), opens=bool(opened)), params
-
-
-def _apart(by_tenant: Mapping[str, Sequence[ScoredEvent]], *, risks: Mapping[str, float]) -> list[Statement]:
-    """The same in several statements, for the coordinator: it changes one table, or one tenant, in each."""
-    events = [event for own in by_tenant.values() for event in own]
-    if len(events) == 1:
-        # Rows of a SELECT reach nodes by COPY, whose errors have no code; VALUES do as a statement.
-        found: list[Statement] = [one for row in _models(events[0]) for one in sql.insertions([row])]
-    else:
-        found = [(_INSERT, {"rows": _encode(events).decode()})]
-        if opened := _opened(events):
-            found.append((_OPEN, {"opened": opened}))
-    for tenant, own in by_tenant.items():
-        if risen := _risen(own, risks):
-            found.append((RAISE_RISKS_OF_TENANT, risen | {"tenant": tenant}))
-    return found
+    with environments.atomic():
+        sql.insert_all([_as_model(event) for event in events])
+        opened = [event for event in events if event.risk_band != RiskBand.LOW]
+        sql.insert_all([OpenEvent(**_open_event(event)) for event in opened])
+        for tenant, own in by_tenant.items():
+            if risen := _risen(own, risks):
+                sql.prepared_write(RAISE_RISKS_OF_TENANT, risen | {"tenant": tenant})
 
 
 def _risen(events: Sequence[ScoredEvent], risks: Mapping[str, float]) -> dict[str, Any]:
@@ -121,19 +100,10 @@ def _risen(events: Sequence[ScoredEvent], risks: Mapping[str, float]) -> dict[st
     return {"risen": list(risen), "risks": list(risen.values()), "now": events[-1].received_at}
 
 
-def _opened(events: Sequence[ScoredEvent]) -> str:
-    """The rows for those that are not low, as JSON; nothing if all are."""
-    found = [_open_event(event) for event in events if event.risk_band != RiskBand.LOW]
-    return _encode(found).decode() if found else ""
-
-
 def _open_event(event: ScoredEvent) -> dict[str, Any]:
     return {name: getattr(event, "id" if name == "event_id" else name) for name in _OPENED}
 
 
-def _models(event: ScoredEvent) -> Iterator[Model]:
-    """The event's rows as unsaved models: the event, and what waits for review."""
+def _as_model(event: ScoredEvent) -> BehaviorEvent:
     reasons = {"reasons": msgspec.to_builtins(event.reasons)}
-    yield BehaviorEvent(**msgspec.structs.asdict(event) | reasons)
-    if event.risk_band != RiskBand.LOW:
-        yield OpenEvent(**_open_event(event))
+    return BehaviorEvent(**msgspec.structs.asdict(event) | reasons)

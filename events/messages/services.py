@@ -9,8 +9,8 @@ from agents.errors import AgentNotActive
 from agents.models import Agent, AgentStatus
 from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
-from certificates import services as certificates
 from certificates.models import Certificate
+from certificates.public import messages
 from certificates.public.messages import MessageVerification
 from compliance.core import environments
 from events.ingest.event_input import EventInput
@@ -63,9 +63,7 @@ def sign(
     while the HSM is away.
     """
     agent, certificate = _active(tenant_id, agent_id, now)
-    signed = certificates.sign_message(
-        certificate=certificate, payload=payload, as_jws=as_jws, audience=audience
-    )
+    signed = messages.sign_message(certificate=certificate, payload=payload, as_jws=as_jws, audience=audience)
     facts = {"payload_hash": signed.payload_hash, "algorithm": signed.algorithm}
     facts["certificate_serial"] = signed.certificate_serial
     told = facts if audience is None else {**facts, "audience": audience}
@@ -94,10 +92,8 @@ def verify(message: ShownMessage, *, now: datetime) -> MessageVerification:
     """Check a message for anyone. Raises: CertificateNotFound, MalformedJws, Invalid."""
     shown: dict[str, Any] = {"payload": message.payload, "audience": message.audience, "now": now}
     if message.jws is not None:
-        return certificates.verify_jws(jws=message.jws, **shown)
-    return certificates.verify_message(
-        serial=message.certificate_serial, signature=message.signature, **shown
-    )
+        return messages.verify_jws(jws=message.jws, **shown)
+    return messages.verify_message(serial=message.certificate_serial, signature=message.signature, **shown)
 
 
 def verify_for(

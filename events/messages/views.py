@@ -1,6 +1,6 @@
 """`/v1/agents/{id}/sign` and `/v1/verify/message`."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
@@ -10,11 +10,10 @@ from rest_framework.response import Response
 from auditlog.vocabulary import Actor
 from certificates.public.public_views import UncachedViewSet
 from compliance.api import gate, unauthenticated
-from compliance.api.gate import GateRequest
+from compliance.api.gate import Credential, GateRequest, Scope
+from compliance.api.pagination import ok
 from compliance.api.rate_limits import hit
-from compliance.api.rest.permissions import Scope
-from compliance.api.rest.requests import ApiRequest, Credential
-from compliance.api.rest.responses import ok
+from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.schema import KEYED, PUBLIC, enveloped, errors
 from compliance.api.rest.throttling import EventsThrottle
 from compliance.api.rest.views import ApiViewSet, validated
@@ -22,9 +21,6 @@ from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.errors import Unauthorized
-from compliance.tenancy import keys
-from compliance.tenancy.authentication import ApiKeyAuthentication
-from compliance.tenancy.errors import MissingCredentials
 from events.messages import services
 from events.messages.serializers import (
     JWS,
@@ -35,6 +31,9 @@ from events.messages.serializers import (
     VerifyMessageInputSerializer,
     message_in,
 )
+from tenancy import keys
+from tenancy.authentication import ApiKeyAuthentication
+from tenancy.errors import MissingCredentials
 
 AGENT_ID = OpenApiParameter("agent_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
 SIGN_EXAMPLES = [
@@ -119,29 +118,25 @@ class MessageViewSet(UncachedViewSet):
                     message=message,
                     now=now(),
                 )
-        context: dict[str, Any] = {"event_id": event and event.id}
-        return ok(MessageVerificationSerializer(outcome, context=context).data)
+        shown = MessageVerificationSerializer(outcome).data
+        return ok(shown if event is None else {**shown, "event_id": event.id})
 
     def _reporter(self, request: Request) -> Credential:
         """The key of a caller who may record events, and has not done so too often."""
         try:
             _, key = ApiKeyAuthentication().authenticate(request)
         except Unauthorized:
-            self._count_stranger(request)
+            # This public view would not count a wrong key with the others of its address.
+            group, address = unauthenticated.API, gate.client_address(GateRequest.of(request))
+            limit = unauthenticated.refusal(group, address) or unauthenticated.count(group, address)
+            if not limit.allowed:
+                self.throttled(request, limit.retry_after)
             raise
         limit = hit(EventsThrottle.bucket, str(key.id))
         if not limit.allowed:
             self.throttled(request, limit.retry_after)
         gate.require_scope(key, Scope.EVENTS_WRITE)
         return key
-
-    def _count_stranger(self, request: Request) -> None:
-        """Count a wrong key with the others of its address, which this public view would not have counted."""
-        address = gate.client_address(GateRequest.of(request))
-        group = unauthenticated.API
-        limit = unauthenticated.refusal(group, address) or unauthenticated.count(group, address)
-        if not limit.allowed:
-            self.throttled(request, limit.retry_after)
 
 
 def _environment_of_key(request: Request) -> Environment:

@@ -8,14 +8,12 @@ that it serves for a minute.
 
 import time
 from collections import defaultdict
-from collections.abc import Collection, Mapping
-from contextlib import closing
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-import msgspec
-
+from agents.models import Agent
 from compliance.core import environments
 from compliance.core.bounded_cache import BoundedCache
 from compliance.core.identifiers import first_id_at
@@ -23,16 +21,23 @@ from compliance.core.json_values import from_stored
 from compliance.stores import sql
 from compliance.stores.sweeps import each
 from events.models import BehaviorEvent, EventReview, ScorerProgress, TenantBaseline
+from events.risk import snapshots, state_cache
 from events.risk.scoring.contract import Event
-from events.risk.scoring.habits.baseline import Baseline, decode_baseline, encode_baseline, pool
-from events.risk.scoring.habits.state import StateUnreadable
+from events.risk.scoring.marked import IsCommon
+from events.risk.scoring.state import (
+    AgentState,
+    Baseline,
+    StateUnreadable,
+    decode_baseline,
+    encode_baseline,
+    pool,
+)
+from events.risk.scoring.tables import digest
 
 NAME, DISMISSALS = "baselines", "dismissals"
 DELAY = timedelta(hours=1)
 FARTHEST_BACK = timedelta(days=1)
-CHUNK = 5_000  # events of one step
-CHUNK_BYTES = 16 * 1024 * 1024  # of their details; the step ends with the event that exceeds it
-READ_TOGETHER = 200
+CHUNK = 200  # events of one step, whose details may have a megabyte each
 RUN_SECONDS = 45.0  # after which a run begins no other step: the next one goes on
 ASKED_EVERY = 60.0
 KEPT_TENANTS = 500
@@ -71,34 +76,19 @@ SELECT given.tenant_id, 1, given.baseline
 FROM unnest(%s::uuid[], %s::bytea[]) AS given (tenant_id, baseline) ORDER BY given.tenant_id
 ON CONFLICT (tenant_id) DO UPDATE SET version = held.version + 1, baseline = excluded.baseline
 """  # noqa: S608  (only a table's name is put into the text)
-_CHANGED = f"""
-SELECT held.tenant_id, held.version, held.baseline
-FROM unnest(%(ids)s::uuid[], %(versions)s::bigint[]) AS kept (tenant_id, version)
-JOIN {_BASELINES} AS held ON held.tenant_id = kept.tenant_id AND held.version <> kept.version
-"""  # noqa: S608  (only a table's name is put into the text)
-
-
-class CachedBaseline(msgspec.Struct, frozen=True):
-    """A tenant's baseline, if it has one, with its version and the time of the last look-up."""
-
-    asked_at: float
-    version: int = 0
-    baseline: Baseline | None = None
-
-
-_kept: BoundedCache[tuple[str, UUID], CachedBaseline] = BoundedCache(KEPT_TENANTS)
+_kept: BoundedCache[tuple[str, UUID], tuple[float, Baseline | None]] = BoundedCache(KEPT_TENANTS)
 
 
 def of_tenants(tenant_ids: Collection[UUID], *, now: datetime) -> Mapping[UUID, Baseline]:
     """Return the baselines of those tenants that have one, at most a minute old."""
     at, environment = now.timestamp(), environments.current().value
-    known = {name: _kept.get((environment, name)) or CachedBaseline(0.0) for name in tenant_ids}
-    old = {name: one for name, one in known.items() if not one.asked_at <= at < one.asked_at + ASKED_EVERY}
+    known = {name: _kept.get((environment, name)) for name in tenant_ids}
+    old = [name for name, kept in known.items() if kept is None or not kept[0] <= at < kept[0] + ASKED_EVERY]
     if old:
-        newest = _asked(old, at)
-        _kept.put_all({(environment, name): one for name, one in newest.items()})
-        known |= newest
-    return {name: one.baseline for name, one in known.items() if one.baseline is not None}
+        held = {name: _decoded(packed) for name, packed in sql.query(_HELD, [old])}
+        known |= {name: (at, held.get(name)) for name in old}
+        _kept.put_all({(environment, name): (at, held.get(name)) for name in old})
+    return {name: kept[1] for name, kept in known.items() if kept is not None and kept[1] is not None}
 
 
 def pool_new(*, now: datetime, seconds: float = RUN_SECONDS) -> int:
@@ -127,26 +117,13 @@ def _next_chunk(name: str, now: datetime) -> tuple[int, bool]:
     if len(locked) < len(_READ) or locked[name].upto >= settled:
         return 0, False
     progress = locked[name]
-    rows, is_more = _read(name, max(progress.upto, earliest), settled)
+    asked = {"low": max(progress.upto, earliest), "high": settled, "most": CHUNK}
+    rows = sql.query(_READ[name], asked)
+    is_more = len(rows) == CHUNK
     _pool(rows, trusted=name == DISMISSALS)
     progress.upto = UUID(int=rows[-1][0].int + 1) if is_more else settled
     progress.save(update_fields=["upto"])
     return len(rows), is_more
-
-
-def _read(name: str, low: UUID, high: UUID) -> tuple[list[Any], bool]:
-    """Return the events of the next step, and whether it ended before `high`."""
-    rows: list[Any] = []
-    held = 0
-    asked = {"low": low, "high": high, "most": CHUNK}
-    with closing(sql.streamed(_READ[name], asked, most=READ_TOGETHER)) as parts:
-        for part in parts:
-            for row in part:
-                rows.append(row)
-                held += len(row[-1])
-                if held > CHUNK_BYTES:
-                    return rows, True
-    return rows, len(rows) == CHUNK
 
 
 def _pool(rows: list[Any], *, trusted: bool) -> None:
@@ -158,7 +135,11 @@ def _pool(rows: list[Any], *, trusted: bool) -> None:
     pooled: dict[UUID, bytes] = {}
 
     def pool_tenant(tenant_id: UUID) -> int:
-        pooled[tenant_id] = _pooled(held.get(tenant_id), by_tenant[tenant_id], trusted=trusted)
+        baseline = _decoded(held[tenant_id]) if tenant_id in held else Baseline()
+        for _, _, agent_id, action_type, received_at, details in by_tenant[tenant_id]:
+            event = Event(action_type, received_at.timestamp(), from_stored(details))
+            pool(baseline, event, agent=agent_id, trusted=trusted)
+        pooled[tenant_id] = encode_baseline(baseline)
         return len(by_tenant[tenant_id])
 
     each(tenant_ids, pool_tenant)
@@ -166,25 +147,40 @@ def _pool(rows: list[Any], *, trusted: bool) -> None:
         sql.execute(_PUT, [list(pooled), list(pooled.values())])
 
 
-def _pooled(packed: Any, events: list[Any], *, trusted: bool) -> bytes:
-    """Return a tenant's baseline, packed, after these events."""
-    baseline = Baseline() if packed is None else _decoded(packed)
-    for _, _, agent_id, action_type, received_at, details in events:
-        event = Event(action_type, received_at.timestamp(), from_stored(details))
-        pool(baseline, event, agent=agent_id, trusted=trusted)
-    return encode_baseline(baseline)
-
-
-def _asked(old: Mapping[UUID, CachedBaseline], at: float) -> dict[UUID, CachedBaseline]:
-    found = {tenant_id: CachedBaseline(at, kept.version, kept.baseline) for tenant_id, kept in old.items()}
-    asked = {"ids": list(old), "versions": [kept.version for kept in old.values()]}
-    for tenant_id, version, packed in sql.query(_CHANGED, asked):
-        found[tenant_id] = CachedBaseline(at, version, _decoded(packed))
-    return found
-
-
 def _decoded(packed: Any) -> Baseline:
     try:
         return decode_baseline(bytes(packed))
     except StateUnreadable:
         return Baseline()
+
+
+MOST_AGENTS = 1_000  # most other agents whose states are read: those registered last
+
+
+def known_beside(agent: Agent, *, now: datetime) -> IsCommon:
+    """Return a test of whether `agent`'s tenant knows a place: by its baseline, or by another agent's habits.
+
+    A baseline knows what two agents have named, so a missed attack on one doesn't vouch for itself.
+    """
+    at = now.timestamp()
+    known: list[AgentState | Baseline] = [*_states_beside(agent)]
+    known += of_tenants([agent.tenant_id], now=now).values()
+
+    def is_common(name: str) -> bool:
+        place = digest(name)
+        return any(
+            table.knows(place, one.fading(at)) for one in known for table in (one.destinations, one.hosts)
+        )
+
+    return is_common
+
+
+def _states_beside(agent: Agent) -> Iterator[AgentState]:
+    others = Agent.objects.for_tenant(agent.tenant_id).exclude(id=agent.id).order_by("-id")
+    ids = [str(agent_id) for agent_id in others.values_list("id", flat=True)[:MOST_AGENTS]]
+    if not ids:
+        return
+    cached = {agent_id: one.state for agent_id, one in state_cache.load(ids).items()}
+    lost = [agent_id for agent_id, state in cached.items() if state is None]
+    kept = {agent_id: one.state for agent_id, one in snapshots.of_agents(lost).items()}
+    yield from (state for state in (cached | kept).values() if state is not None)

@@ -1,9 +1,10 @@
-"""Compile the scorer with Cython: `python -m events.risk.compiling`. Without a C compiler it runs as Python.
+"""Compile the scorer with Cython: `python -m events.risk.compiling [--background]`.
 
-The libraries lie in a folder named for a digest of the sources, so an edited scorer runs as Python until it
-is compiled again.
+Without a C compiler it runs as Python. The libraries lie in a folder named for a digest of the sources, so an
+edited scorer runs as Python until it is compiled again.
 """
 
+import fcntl
 import hashlib
 import os
 import shlex
@@ -12,15 +13,16 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PACKAGE: Final = Path(__file__).resolve().parent / "scoring"
 SUFFIX: Final = str(sysconfig.get_config_var("EXT_SUFFIX"))
-AS_PYTHON: Final = frozenset({"__init__", "contract", "packed", "weights"})
+AS_PYTHON: Final = frozenset({"__init__", "contract", "packed"})
 """Modules that stay Python: compiling them gains nothing. Cython compiles `packed.pxd` into its users."""
 # With annotation_typing a `float` would be a C double, which can't be None.
 CYTHON: Final = (sys.executable, "-m", "cython", "-3", "-X", "annotation_typing=False")
@@ -64,13 +66,40 @@ def compile_scorer() -> bool:
         return False
     compiler = find_compiler()
     build.parent.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=build.parent) as folder:
+    with _alone(build.parent), tempfile.TemporaryDirectory(dir=build.parent) as folder:
+        if build.is_dir():
+            return False
         sources = [source for source in PACKAGE.rglob("*.py") if source.stem not in AS_PYTHON]
         with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
             list(pool.map(lambda source: _compile(source, Path(folder), compiler), sources))
         for earlier in build.parent.glob("compiled-*"):
             shutil.rmtree(earlier, ignore_errors=True)
         Path(folder, "libraries").rename(build)
+    return True
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Wait for another process that compiles; the kernel releases its lock when it ends."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def compile_in_background() -> bool:
+    """Compile unless that is done, in a process of the lowest priority that outlives this one.
+
+    Return whether there is something to compile. Raises CannotCompile.
+    """
+    if build_folder().is_dir():
+        return False
+    find_compiler()
+    command = ["nice", "-n", "19", sys.executable, "-m", "events.risk.compiling"]
+    nowhere = subprocess.DEVNULL
+    subprocess.Popen(command, cwd=ROOT, stdin=nowhere, stdout=nowhere, stderr=nowhere, start_new_session=True)
     return True
 
 
@@ -100,7 +129,10 @@ def _run(command: list[str]) -> None:
 
 if __name__ == "__main__":
     try:
-        if compile_scorer():
+        if sys.argv[1:] == ["--background"]:
+            if compile_in_background():
+                sys.stdout.write("the scorer is being compiled in the background; the next start uses it\n")
+        elif compile_scorer():
             sys.stdout.write("the scorer is compiled\n")
     except (CannotCompile, OSError) as error:
         sys.exit(f"the scorer runs interpreted, several times slower: {error}")

@@ -1,4 +1,4 @@
-"""The places marked for a tenant: where attacks went that an officer confirmed.
+"""An agent's context for the scorer, and its tenant's marked places: where confirmed attacks went.
 
 Each process caches them under the tenant's version, which is read with each event's agent.
 """
@@ -7,11 +7,15 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from uuid import UUID
 
+import msgspec
+
+from agents.models import Agent
+from certificates.models import Certificate, certified_actions
 from compliance.core import environments
 from compliance.core.bounded_cache import BoundedCache
 from compliance.stores import sql
 from events.models import BehaviorEvent, MarkedPlace, TenantMarks
-from events.risk.scoring.contract import Marks
+from events.risk.scoring.contract import NO_MARKS, Context, FinancialScope, Marks, normal_actions
 from events.risk.scoring.marked import may_be_marked, weighed
 
 MOST = 10_000  # most marks of a tenant that count: the newest
@@ -63,3 +67,19 @@ def of_tenants(tenants: Iterable[TenantMarks]) -> Mapping[UUID, Marks]:
             _kept.put(key, kept)
         found[one.tenant_id] = kept[1]
     return found
+
+
+def context_of(agent: Agent, certificate: Certificate | None, marked: Marks = NO_MARKS) -> Context:
+    """Return the agent's context; `certificate`: its latest; `marked`: the tenant's places of attacks."""
+    permitted, limits = certified_actions(agent, certificate), agent.financial_scope
+    return Context(
+        permitted_actions=None if permitted is None else normal_actions(permitted),
+        financial_scope=msgspec.convert(limits, FinancialScope, strict=False) if limits else None,
+        home_domain=_domain(agent.inbox_address),
+        marked=marked,
+    )
+
+
+def _domain(address: str | None) -> str | None:
+    domain = (address or "").strip().casefold().rpartition("@")[2].strip(".")
+    return domain if "." in domain else None

@@ -5,17 +5,99 @@ ordinary events would dilute a mean, but not a maximum. As all events fade at on
 value in the agent's row only if it scores above it; once an hour it is written anew from the daily sums.
 """
 
+import time
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Case, DecimalField, F, FloatField, Value, When
-from django.db.models.functions import Cast, Extract, Power
 
-from agents.models import Agent
-from compliance.core.identifiers import moment_of
+from compliance.core import environments
+from compliance.core.identifiers import first_id_at, moment_of
 from compliance.stores import sql
-from events.risk import risk_days
-from events.risk.risk_days import HALF_LIFE
+from events.models import BehaviorEvent, RiskDay, RiskWatermark
+
+HALF_LIFE = timedelta(days=7, hours=12)
+LAG = timedelta(seconds=60)  # longest time from the making of an event's id to the start of its transaction
+CHUNK = 100_000  # events of one step
+RUN_SECONDS = 45.0  # after which a run begins no other step: the next one goes on
+NOTHING = UUID(int=0)
+
+# The peak is the event with the greatest score * 2^(received_at / half-life), compared by the logarithm
+_SUM_UP = """
+INSERT INTO events_riskday AS known
+    (agent_id, day, events, medium, high, score_sum, max_score, peak_score, peak_at)
+SELECT agent_id, day, count(*), count(*) FILTER (WHERE risk_band = 'medium'),
+    count(*) FILTER (WHERE risk_band = 'high'), sum(risk_score), max(risk_score),
+    (array_agg(risk_score ORDER BY weight DESC))[1], (array_agg(received_at ORDER BY weight DESC))[1]
+FROM (
+    SELECT agent_id, risk_band, risk_score, received_at, (received_at AT TIME ZONE 'UTC')::date AS day,
+        ln(greatest(risk_score, 1e-9)) / ln(2::float8)
+            + extract(epoch FROM received_at)::float8 / %(half_life)s AS weight
+    FROM events_behaviorevent WHERE id >= %(low)s AND id < %(high)s
+) weighed
+GROUP BY agent_id, day
+ORDER BY agent_id, day
+ON CONFLICT (day, agent_id) DO UPDATE SET
+    events = known.events + excluded.events,
+    medium = known.medium + excluded.medium,
+    high = known.high + excluded.high,
+    score_sum = known.score_sum + excluded.score_sum,
+    max_score = greatest(known.max_score, excluded.max_score),
+    (peak_score, peak_at) = (
+        SELECT score, at FROM (
+            VALUES (known.peak_score, known.peak_at), (excluded.peak_score, excluded.peak_at)
+        ) AS peaks (score, at)
+        ORDER BY score * power(2, extract(epoch FROM at - known.peak_at)::float8 / %(half_life)s) DESC LIMIT 1
+    )
+"""
+# Shows only the service's own role's transactions; no other role writes events
+_OLDEST_TRANSACTION = """
+SELECT min(xact_start) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+"""
+
+
+def sum_up(*, now: datetime, seconds: float = RUN_SECONDS) -> int:
+    """Add new events to the daily sums, for about so long; return how many. Safe to repeat."""
+    until = time.monotonic() + seconds
+    total = 0
+    while True:
+        with environments.atomic():
+            counted = _next_chunk(settled_until(now))
+        total += counted or 0
+        if counted is None or time.monotonic() >= until:
+            return total
+
+
+def forget(*, now: datetime) -> None:
+    oldest = (now - timedelta(days=settings.EVENT_RETENTION_DAYS)).astimezone(UTC).date()
+    RiskDay.objects.filter(day__lt=oldest).delete()
+
+
+def summed_until() -> UUID:
+    """Return the watermark: events with lower ids are in the daily sums."""
+    return RiskWatermark.objects.values_list("upto", flat=True).first() or NOTHING
+
+
+def settled_until(now: datetime) -> UUID:
+    """Return an id below which no open transaction can commit an event any more."""
+    oldest = sql.query(_OLDEST_TRANSACTION)[0][0]
+    return first_id_at((now if oldest is None else min(now, oldest)) - LAG)
+
+
+def _next_chunk(settled: UUID) -> int | None:
+    """Sum up about `CHUNK` events; return how many, None if there is nothing to do."""
+    RiskWatermark.objects.get_or_create(id=1, defaults={"upto": NOTHING})
+    mark = RiskWatermark.objects.select_for_update(skip_locked=True).first()
+    if mark is None or mark.upto >= settled:
+        return None
+    upto = BehaviorEvent.objects.id_after(CHUNK, low=mark.upto, high=settled) or settled
+    sql.execute(_SUM_UP, {"low": mark.upto, "high": upto, "half_life": HALF_LIFE.total_seconds()})
+    counted = BehaviorEvent.objects.filter(id__gte=mark.upto, id__lt=upto).count()
+    mark.upto = upto
+    mark.save(update_fields=["upto"])
+    return counted
+
 
 BEHIND = timedelta(minutes=15)  # age from which the daily sums are too old
 NEGLIGIBLE = 0.01  # risk below this counts as 0
@@ -67,21 +149,12 @@ WHERE agent.id = found.id AND (agent.risk_updated_at IS NULL OR agent.risk_updat
 def fade_risk(*, now: datetime) -> int:
     """Write every agent's rolling risk from the daily sums; return how many. Safe to repeat.
 
-    While the sums are too old, the present values fade instead.
+    While the sums are too old, the present values stay: none is below what it should be.
     """
-    mark = risk_days.summed_until()
+    mark = summed_until()
     if moment_of(mark) < now - BEHIND:
-        return _fade(now)
+        return 0
     first_day = (now - settings.RISK_WINDOW).astimezone(UTC).date()
     limits = {"mark": mark, "raised_since": moment_of(mark), "first_day": first_day}
     constants = {"half_life": HALF_LIFE.total_seconds(), "negligible": NEGLIGIBLE}
     return sql.execute(_WRITE, {**limits, **constants, "now": now})
-
-
-def _fade(now: datetime) -> int:
-    age = Extract(Value(now) - F("risk_updated_at"), "epoch", output_field=FloatField())
-    faded = F("risk_score") * Power(Value(0.5), age / Value(HALF_LIFE.total_seconds()))
-    rounded = Cast(Cast(faded, DecimalField(max_digits=7, decimal_places=6)), FloatField())
-    return Agent.objects.filter(risk_score__gt=0, risk_updated_at__lt=now).update(
-        risk_score=Case(When(risk_score__lt=NEGLIGIBLE, then=0.0), default=rounded), risk_updated_at=now
-    )

@@ -1,9 +1,8 @@
 """Verdicts together with the state after the event, for tests that go on from it."""
 
 from events.risk.scoring.contract import Context, Event, RiskVerdict
-from events.risk.scoring.habits.baseline import Baseline
-from events.risk.scoring.habits.state import AgentState
 from events.risk.scoring.model import fold
+from events.risk.scoring.state import AgentState, Baseline
 
 
 class Assessment(RiskVerdict, frozen=True, gc=False):

@@ -13,16 +13,15 @@ from certificates.tests.factories import make_certified_agent
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.stores import redis
-from compliance.tenancy import recent_keys
-from compliance.tenancy.models import Tenant
-from compliance.tenancy.tests.factories import make_key, make_tenant
-from compliance.tests.citus import scope_of_worlds
 from compliance.tests.client import ApiClient
 from compliance.tests.owner import execute_as_owner
 from events.models import BehaviorEvent
 from events.querysets import BehaviorEventQuerySet
-from events.risk import baselines, marks, state_cache
+from events.risk import baselines, marks
 from events.tests.web import Web, warm
+from tenancy import recent_keys
+from tenancy.models import Tenant
+from tenancy.tests.factories import make_key, make_tenant
 from webhooks.models import Message
 
 
@@ -57,7 +56,7 @@ def world() -> World:
     return make_world()
 
 
-@pytest.fixture(scope=scope_of_worlds)
+@pytest.fixture(scope="module")
 def lasting_world(world_transaction: None) -> World:
     """One for all tests of a module whose `world` is `shared_world`: to make one takes longest."""
     return make_world()
@@ -66,7 +65,7 @@ def lasting_world(world_transaction: None) -> World:
 @pytest.fixture
 def shared_world(lasting_world: World) -> World:
     """The lasting one, with rows and memory that no earlier test has changed."""
-    for module in (baselines, marks, state_cache):
+    for module in (baselines, marks):
         module._kept.clear()
     agent = Agent.objects.select_related("tenant").get(id=lasting_world.agent.id)
     return World(agent.tenant, agent, lasting_world.api)

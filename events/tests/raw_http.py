@@ -64,7 +64,7 @@ class Connection:
         return Reply(int(line.split()[1]), headers, body)
 
     def has_answer(self) -> bool:
-        """Whether something came that was not received yet."""
+        """Return whether something came that was not received yet."""
         return bool(select.select([self._socket], [], [], 0)[0])
 
     def ask(self, raw: bytes) -> Reply:

@@ -11,12 +11,10 @@ import sys
 from collections.abc import Iterator
 
 from events.risk import scoring
-from events.risk.scoring.contract import Context, Event, FinancialScope, Marks
-from events.risk.scoring.habits.baseline import Baseline, encode_baseline, pool
-from events.risk.scoring.habits.learning import relearn, teach_late, unlearn
-from events.risk.scoring.habits.state import AgentState, decode_state, encode_state
+from events.risk.scoring.contract import PRIORS, Context, Event, FinancialScope, Marks
+from events.risk.scoring.learning import relearn, teach_late, unlearn
 from events.risk.scoring.model import fold
-from events.risk.scoring.weights import PRIORS
+from events.risk.scoring.state import AgentState, Baseline, decode_state, encode_baseline, encode_state, pool
 from events.tests.assessments import assess
 
 EVENTS = 4_000

@@ -9,13 +9,12 @@ from auditlog.vocabulary import Actor
 from certificates import services as certificates
 from certificates.tests.factories import make_certificate
 from compliance.core.clock import now
-from compliance.tenancy.models import Tenant
 from events.inbox import reviewing
 from events.models import BehaviorEvent, ReviewVerdict
-from events.risk.evaluation.findings import Fate, ReplayFindings, findings
 from events.risk.evaluation.replay import Order, Replay
-from events.risk.evaluation.simulations import order_of
+from events.risk.evaluation.simulations import Fate, ReplayFindings, findings, order_of
 from events.tests.factories import make_high_event
+from tenancy.models import Tenant
 
 START = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 ACTOR = Actor.person(UUID(int=7))
@@ -25,13 +24,17 @@ def minutes(count: float) -> datetime:
     return START + timedelta(minutes=count)
 
 
-def order_for(tenant: Tenant, changes: bytes | dict[str, Any] = b"{}", **period: Any) -> Order:
+LIVE: dict[str, Any] = {"threshold": 0.85, "strikes": 3, "window_minutes": 15}
+"""A candidate that changes nothing."""
+
+
+def order_for(tenant: Tenant, changes: dict[str, Any] = LIVE, **period: Any) -> Order:
     return order_of(
-        tenant_id=tenant.id, changes=changes, **{"since": None, "until": None, "now": now(), **period}
+        tenant_id=tenant.id, changes=LIVE | changes, **{"since": None, "until": None, "now": now(), **period}
     )
 
 
-def simulated(tenant: Tenant, changes: bytes | dict[str, Any] = b"{}", **period: Any) -> ReplayFindings:
+def simulated(tenant: Tenant, changes: dict[str, Any] = LIVE, **period: Any) -> ReplayFindings:
     replay = Replay(order_for(tenant, changes, **period))
     while not replay.run(most=1_000):
         pass
@@ -50,7 +53,7 @@ def high_events(agent: Agent, *at: float) -> list[Any]:
 
 def reinstated(agent: Agent, at: datetime) -> Agent:
     certificates.reinstate_agent(
-        tenant_id=agent.tenant_id, agent_id=agent.id, reason="fixed", actor=ACTOR, now=at
+        may_undo_stop=True, tenant_id=agent.tenant_id, agent_id=agent.id, reason="fixed", actor=ACTOR, now=at
     )
     made = Agent.objects.get(id=agent.id)
     make_certificate(made)

@@ -5,17 +5,21 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.test.utils import CaptureQueriesContext
 from pytest_django.fixtures import Settings
 
 from agents.models import Agent, AgentStatus
 from certificates.tests.factories import make_certified_agent
 from compliance.core.identifiers import new_id
 from compliance.stores import redis
-from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
+from compliance.tests.owner import execute_as_owner
+from compliance.tests.threads import at_once
+from events import services
 from events.models import BehaviorEvent
 from events.tests.conftest import World
+from events.tests.web import report
+from tenancy.models import Enforcement
+from tenancy.tests.factories import make_key, make_tenant, make_test_key
 
 PATH = "/v1/events/batch"
 HIGH = "unauthorized_access_attempt"
@@ -127,14 +131,6 @@ def test_bad_events_are_refused_in_their_places_and_sink_no_other(world: World) 
     assert world.events().count() == 2
 
 
-@pytest.mark.parametrize("status", [404, 422])
-def test_batch_of_nothing_but_refusals_has_results(world: World, status: int) -> None:
-    agent = make_certified_agent(make_tenant("Other") if status == 404 else world.tenant)
-    Agent.objects.filter(id=agent.id).update(status=AgentStatus.SUSPENDED)
-
-    assert statuses_of(send(world, of(agent), of(agent))) == [status] * 2
-
-
 @pytest.mark.parametrize(
     "body", [{}, {"events": []}, {"events": {}}, {"events": None}, [], "text", None, {"event": [{}]}]
 )
@@ -164,16 +160,6 @@ def test_lines_beyond_the_limits_are_refused_without_being_read(world: World, li
     assert answer.json() == {"error": "events: Must hold 1 to 1000 events."}
 
 
-def test_member_named_twice_in_an_event_refuses_the_body(world: World) -> None:
-    event = json.dumps(world.report())
-    twice = event[:-1] + ', "action_type": "data_access"}'
-
-    answer = world.api.raw("POST", PATH, f'{{"events": [{event}, {twice}]}}'.encode())
-
-    assert answer.status_code == 400
-    assert not world.events().exists()
-
-
 def test_third_high_event_refuses_what_follows_it(world: World) -> None:
     other = make_certified_agent(world.tenant)
     events = [world.report(HIGH), world.report(), of(other), world.report(HIGH)]
@@ -185,22 +171,6 @@ def test_third_high_event_refuses_what_follows_it(world: World) -> None:
     assert Agent.objects.get(id=world.agent.id).status == AgentStatus.SUSPENDED
     assert Agent.objects.get(id=other.id).status == AgentStatus.ACTIVE
     assert world.events().filter(risk_band="high").count() == 3
-
-
-def test_agents_that_alternate_keep_their_order(world: World) -> None:
-    other = make_certified_agent(world.tenant)
-    events = [
-        of(agent, HIGH if number in (7, 12) else "api_call", details={"number": number})
-        for number in range(20)
-        for agent in (world.agent, other)
-    ]
-
-    results = results_of(send(world, *events))
-
-    assert [result["data"]["details"] for result in results] == [event["details"] for event in events]
-    for agent in (world.agent, other):
-        stored = BehaviorEvent.objects.of_agent(agent.id).order_by("id")
-        assert [event.details["number"] for event in stored] == list(range(20))
 
 
 @pytest.mark.parametrize("headers", [{}, {"Idempotency_Key": "k"}], ids=["plain", "idempotent"])
@@ -220,17 +190,6 @@ def test_scores_are_those_of_events_sent_one_by_one(
     expected = [answer.json()["data"]["risk_score"] for answer in singly if answer.status_code == 201]
     assert scores == pytest.approx(expected, abs=0.01)
     assert max(expected) >= 0.85
-
-
-def test_idempotent_batch_costs_little_more_than_a_plain_one(committed: None, world: World) -> None:
-    with CaptureQueriesContext(connection) as usual:
-        send(world, *[world.report()] * 300)
-
-    with CaptureQueriesContext(connection) as idempotent:
-        answer = send(world, *[world.report()] * 300, Idempotency_Key="k")
-
-    assert statuses_of(answer) == [201] * 300
-    assert len(idempotent) <= len(usual) + 20, (len(idempotent), len(usual))
 
 
 def test_idempotency_key_repeats_the_answer_and_stores_nothing_twice(world: World) -> None:
@@ -348,6 +307,44 @@ def test_postgresql_dying_in_between_leaves_the_rest_503_and_tells_the_truth(
     assert statuses_of(send(world, world.report())) == [201]
 
 
+@pytest.fixture
+def portions(committed: None, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each high event of a batch with a key is a portion, and none stops the agent."""
+    Agent.objects.filter(id=world.agent.id).update(enforcement=Enforcement.OBSERVE)
+    monkeypatch.setattr(services, "PORTION_SECONDS", 0.0)
+
+
+def test_batch_that_broke_off_goes_on_behind_its_last_portion(
+    portions: None, world: World, backend_dies_at: str
+) -> None:
+    sessions = ["a", "b", "c", backend_dies_at, "d"]
+    events = [world.report(HIGH, session_id=name, details={"name": name}) for name in sessions]
+
+    broken = send(world, *events, Idempotency_Key="k")
+    connection.close()
+    kept = {str(found) for found in world.events().values_list("id", flat=True)}
+    execute_as_owner("ALTER TABLE events_behaviorevent DISABLE TRIGGER die")
+    whole, again = (send(world, *events, Idempotency_Key="k") for _ in range(2))
+
+    assert (broken.status_code, len(kept)) == (503, 3)
+    assert [result["data"]["details"]["name"] for result in results_of(whole)] == sessions
+    assert {result["data"]["id"] for result in results_of(whole)[:3]} == kept
+    assert world.events().count() == len(sessions)
+    assert again.json() == whole.json()
+    assert again["Idempotent-Replayed"] == "true"
+
+
+def test_same_batch_at_once_is_stored_once(portions: None, world: World) -> None:
+    sessions = [str(number) for number in range(12)]
+    events = [world.report(HIGH, session_id=name, details={"name": name}) for name in sessions]
+
+    first, *others = at_once(lambda: send(world, *events, Idempotency_Key="k").json())
+
+    assert world.events().count() == len(events)
+    assert [result["data"]["details"]["name"] for result in first["data"]] == sessions
+    assert all(other == first for other in others)
+
+
 def test_scorer_remembers_a_whole_batch(committed: None, world: World) -> None:
     send(world, world.report(), world.report(HIGH), world.report(), Idempotency_Key="k")
 
@@ -357,3 +354,34 @@ def test_scorer_remembers_a_whole_batch(committed: None, world: World) -> None:
     assert newest is not None
     assert isinstance(held, bytes)
     assert held[:16] == newest.id.bytes
+
+
+@pytest.mark.parametrize("headers", [{}, {"Idempotency_Key": "k"}], ids=["plain", "idempotent"])
+def test_refused_row_fails_alone_in_a_batch(
+    committed: None, world: World, refused_session: str, headers: dict[str, str]
+) -> None:
+    agents = [make_certified_agent(world.tenant) for _ in range(5)]
+    events = [report(agents[number % 4]) for number in range(8)]
+    events.insert(3, report(agents[4], session_id=refused_session))
+
+    answer = world.api.post("/v1/events/batch", {"events": events}, **headers)
+
+    assert [result["status"] for result in answer.json()["data"]] == [201, 201, 201, 400, *[201] * 5]
+    assert world.events().filter(agent__in=agents).count() == 8
+
+
+def test_rows_stored_before_postgresql_died_are_told(
+    committed: None, world: World, refused_session: str, backend_dies_at: str
+) -> None:
+    """The refused row splits the group in halves; the connection dies with the second."""
+    agents = sorted((make_certified_agent(world.tenant) for _ in range(4)), key=lambda agent: str(agent.id))
+    sessions = [refused_session, "first", "second", backend_dies_at]
+    events = [report(agent, session_id=name) for agent, name in zip(agents, sessions, strict=True)]
+
+    answer = world.api.post("/v1/events/batch", {"events": events})
+
+    connection.close()
+    refused, *others = [result["status"] for result in answer.json()["data"]]
+    assert refused in (400, 503)
+    assert others == [201, 503, 503]
+    assert [event.session_id for event in world.events().filter(agent__in=agents)] == ["first"]

@@ -20,16 +20,15 @@ from certificates.models import Certificate
 from certificates.tests.factories import make_certified_agent
 from compliance.core import environments
 from compliance.core.environments import Environment
-from compliance.tenancy import services as tenancy
-from compliance.tenancy.models import Enforcement
-from compliance.tenancy.tests.factories import make_tenant, make_test_key
 from compliance.tests.threads import in_thread, somebody_waits_for_a_lock
 from compliance.tests.waiting import eventually
-from events.ingest import threshold
+from events.ingest import reactions
 from events.models import BehaviorEvent
 from events.tests.conftest import World
 from events.tests.factories import make_high_event
-from events.tests.web import Web, body_of
+from tenancy import services as tenancy
+from tenancy.models import Enforcement
+from tenancy.tests.factories import make_tenant, make_test_key
 from webhooks.models import Webhook
 from webhooks.openapi import EXAMPLE_DATA
 from webhooks.vocabulary import EventName
@@ -168,7 +167,7 @@ def test_each_series_of_strikes_is_recorded_once(
     assert sum("would_have_stopped" in alert for alert in told(observed, "risk.alert")) == noted
 
 
-def test_reinstatement_begins_a_new_series(observed: World) -> None:
+def test_suspension_by_a_person_does_not_end_a_series(observed: World) -> None:
     strike(observed, 0, 1, 2)
     given: dict[str, Any] = {
         "tenant_id": observed.tenant.id,
@@ -177,13 +176,13 @@ def test_reinstatement_begins_a_new_series(observed: World) -> None:
         "actor": ACTOR,
     }
     certificates.suspend_agent(**given, now=minutes(3))
-    certificates.reinstate_agent(**given, now=minutes(4))
+    certificates.reinstate_agent(**given, may_undo_stop=True, now=minutes(4))
 
     strike(observed, 5, 6)
     assert len(notes(observed)) == 1
     strike(observed, 7)
 
-    assert len(notes(observed)) == 2
+    assert len(notes(observed)) == 1
 
 
 def test_sweep_stops_no_observed_agent_and_notes_it_once(observed: World) -> None:
@@ -192,7 +191,7 @@ def test_sweep_stops_no_observed_agent_and_notes_it_once(observed: World) -> Non
     copy(observed.events().earliest("received_at"))
     set_mode(observed, OBSERVE)
 
-    stopped = [threshold.sweep(now=minutes(at)) for at in (2, 3, 14)]
+    stopped = [reactions.sweep(now=minutes(at)) for at in (2, 3, 14)]
 
     assert stopped == [0, 0, 0]
     assert standing_of(observed.agent) == ("active", "active")
@@ -204,7 +203,7 @@ def test_sweep_repeats_nothing_that_ingest_recorded(observed: World) -> None:
     strike(observed, 0, 1, 2, 3)
 
     for minute in (3, 10, 15.5, 17):
-        threshold.sweep(now=minutes(minute))
+        reactions.sweep(now=minutes(minute))
 
     assert len(notes(observed)) == 1
     assert len(told(observed, "risk.alert")) == 4
@@ -216,7 +215,7 @@ def test_enforcing_again_stops_an_agent_whose_window_still_holds_three(observed:
     set_mode(observed, None)
 
     assert standing_of(observed.agent) == ("active", "active")
-    assert threshold.sweep(now=minutes(14)) == 1
+    assert reactions.sweep(now=minutes(14)) == 1
     assert standing_of(observed.agent) == ("suspended", "revoked")
 
 
@@ -224,7 +223,7 @@ def test_enforcing_again_forgives_strikes_that_left_the_window(observed: World) 
     strike(observed, 0, 1, 2)
     set_mode(observed, None)
 
-    assert threshold.sweep(now=minutes(15.5)) == 0
+    assert reactions.sweep(now=minutes(15.5)) == 0
     strike(observed, 18, 19)
     assert standing_of(observed.agent) == ("active", "active")
     strike(observed, 20)
@@ -304,25 +303,6 @@ def test_modes_of_the_environments_are_apart(world: World) -> None:
     strike(world, 0, 1, 2)
 
     assert standing_of(world.agent) == ("suspended", "revoked")
-
-
-@pytest.mark.parametrize("environment", list(Environment))
-def test_observed_agent_reports_on_over_the_fast_path(
-    committed: None, world: World, web: Web, environment: Environment
-) -> None:
-    with environments.use(environment):
-        tenant = tenancy.get_tenant(tenant_id=world.tenant.id)
-        agent = make_certified_agent(tenant, enforcement=OBSERVE)
-        key = make_test_key(tenant) if environment is Environment.TEST else str(world.api.key)
-        body = {"agent_id": str(agent.id), "action_type": "unauthorized_access_attempt"}
-
-        answers = [web.post(key, body) for _ in range(4)]
-
-        assert [answer.status for answer in answers] == [201] * 4
-        assert {body_of(answer)["data"]["risk_band"] for answer in answers} == {"high"}
-        assert standing_of(agent) == ("active", "active")
-        noted = AuditEntry.objects.about(agent.id).of_type(AuditAction.AGENT_WOULD_HAVE_STOPPED)
-        assert noted.count() == 1
 
 
 def copy(event: BehaviorEvent) -> None:

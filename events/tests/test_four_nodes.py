@@ -15,15 +15,15 @@ from certificates.models import Certificate
 from certificates.tests.factories import make_certified_agent
 from compliance.core import environments
 from compliance.core.environments import Environment
-from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.browser.web_server import web_server
 from events.models import BehaviorEvent
 from events.risk import state_cache
-from events.risk.context import context_of
-from events.risk.rebuilding import as_event
-from events.risk.scoring.habits.learning import relearn
-from events.risk.scoring.habits.state import AgentState
+from events.risk.marks import context_of
+from events.risk.scoring.learning import relearn
 from events.risk.scoring.model import fold
+from events.risk.scoring.state import AgentState
+from events.risk.snapshots import as_event
+from tenancy.tests.factories import make_key, make_tenant
 
 pytestmark = [pytest.mark.drill, pytest.mark.slow, pytest.mark.usefixtures("committed")]
 

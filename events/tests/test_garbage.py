@@ -8,7 +8,8 @@ from django.core.signals import request_finished, request_started
 from django.db import close_old_connections
 from django.test import RequestFactory
 
-from compliance.serving.wsgi import run
+from compliance.api.answers import Answer
+from compliance.serving.wsgi import begin
 from compliance.wsgi import application
 from events.tests.conftest import World
 
@@ -42,10 +43,11 @@ def test_answered_batch_leaves_nothing_to_the_garbage_collector(
     gc.disable()
 
     try:
-        answer = run(application, request.environ)
+        answer = begin(application, request.environ)
         circular = gc.collect()
     finally:
         gc.enable()
 
+    assert isinstance(answer, Answer)
     assert answer.status == status
     assert circular < count

@@ -9,18 +9,19 @@ from django.db import connections, transaction
 from agents.models import Agent
 from agents.tests.factories import ACTOR
 from certificates import services as certificates
+from certificates.issuing import issuance
 from certificates.models import Certificate
 from certificates.tests.factories import make_certified_agent, make_revoked_certificate, suspend_agent
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from compliance.incidents.models import Incident, TimelineEntry
-from compliance.tenancy.models import Enforcement
-from compliance.tenancy.tests.factories import make_tenant
 from events.inbox.reviewing import review
 from events.models import ReviewVerdict
 from events.tests.conftest import World
 from events.tests.factories import make_event, make_high_event
+from incidents.models import Incident, TimelineEntry
+from tenancy.models import Enforcement
+from tenancy.tests.factories import make_tenant
 
 
 def incident_of(agent: Agent) -> Incident:
@@ -87,14 +88,38 @@ def test_attack_confirmed_after_the_reinstatement_opens_the_incident_again(world
     confirm(world.agent, first)
     assert incident_of(world.agent).state == "contained"
     made = certificates.reinstate_agent(
-        tenant_id=world.tenant.id, agent_id=world.agent.id, reason="repaired", actor=ACTOR, now=now()
+        may_undo_stop=True,
+        tenant_id=world.tenant.id,
+        agent_id=world.agent.id,
+        reason="repaired",
+        actor=ACTOR,
+        now=now(),
     )
-    certificates.issue(tenant_id=world.tenant.id, agent_id=made.id, actor=ACTOR, now=now())
+    issuance.issue(tenant_id=world.tenant.id, agent_id=made.id, actor=ACTOR, now=now())
 
     confirm(world.agent, third)
 
     incident = incident_of(world.agent)
     assert (incident.state, incident.contained_at) == ("open", None)
+
+
+def test_reinstatement_joins_the_incident_and_opens_it_again(world: World) -> None:
+    for _ in range(3):
+        make_high_event(world.agent)
+    assert incident_of(world.agent).state == "contained"
+
+    certificates.reinstate_agent(
+        may_undo_stop=True,
+        tenant_id=world.tenant.id,
+        agent_id=world.agent.id,
+        reason="repaired",
+        actor=ACTOR,
+        now=now(),
+    )
+
+    incident = incident_of(world.agent)
+    assert (incident.state, incident.contained_at) == ("open", None)
+    assert "reinstated: repaired" in " ".join(entry.text for entry in incident.timeline.all())
 
 
 def test_other_verdicts_open_nothing(world: World) -> None:
@@ -126,7 +151,7 @@ def test_suspension_renewal_and_retirement_are_no_incidents() -> None:
     held, renewed, retired = (make_certified_agent(tenant) for _ in range(3))
 
     suspend_agent(held)
-    certificates.renew_of_agent(tenant_id=tenant.id, agent_id=renewed.id, actor=ACTOR, now=now())
+    issuance.renew_of_agent(tenant_id=tenant.id, agent_id=renewed.id, actor=ACTOR, now=now())
     certificates.retire_agent(tenant_id=tenant.id, agent_id=retired.id, reason="done", actor=ACTOR, now=now())
 
     assert not Incident.objects.for_tenant(tenant.id).exists()

@@ -10,12 +10,15 @@ import rfc8785
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from joserfc import jws as joserfc_jws
+from joserfc.jwk import RSAKey
 
 from agents.tests.factories import make_agent
-from certificates import services as certificates
 from certificates.models import Certificate
 from certificates.pki import jws as jose
 from certificates.pki.serials import format_serial, new_serial
+from certificates.public import messages
 from certificates.public.messages import key_id, sign_octets
 from certificates.tests.factories import make_certificate, revoke_certificate
 from compliance.core.encodings import b64url_decode, b64url_encode
@@ -81,13 +84,18 @@ def test_jws_names_its_key_and_certificate(world: World) -> None:
     }
 
 
-def test_others_can_check_a_jws(world: World) -> None:
-    """PyJWT, and `cryptography` over the octets of RFC 7797 §3."""
-    jws = sign(world, format="jws")["jws"]
+@pytest.mark.parametrize("audience", [{}, {"audience": BROKER}])
+def test_others_can_check_a_jws(world: World, audience: dict[str, str]) -> None:
+    """PyJWT, joserfc as the documents say, and `cryptography` over the octets of RFC 7797 §3."""
+    jws = sign(world, format="jws", **audience)["jws"]
     protected, _, signature = jws.split(".")
     message, key = rfc8785.dumps(PAYLOAD), leaf_of(world).public_key()
     assert isinstance(key, rsa.RSAPublicKey)
 
+    registry = joserfc_jws.JWSRegistry(algorithms=["RS256"], strict_check_header=False)
+    numbers = RSAKey.import_key(key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    theirs = joserfc_jws.deserialize_compact(jws, numbers, registry=registry, payload=message)
+    assert theirs.headers().get("aud") == audience.get("audience")
     found = jwt.PyJWS().decode_complete(jws, key, algorithms=["RS256"], detached_payload=message)
     key.verify(
         base64.urlsafe_b64decode(signature + "=="),
@@ -245,7 +253,7 @@ def test_attached_payload_is_refused(world: World, api: ApiClient) -> None:
 def test_card_signature_is_no_message(world: World, api: ApiClient) -> None:
     """Even under a message's header: a card's payload is signed in base64url."""
     certificate = Certificate.objects.get(agent=world.agent)
-    real = certificates.sign_message(certificate=certificate, payload=PAYLOAD, as_jws=True).jws
+    real = messages.sign_message(certificate=certificate, payload=PAYLOAD, as_jws=True).jws
     assert real is not None
     protected = real.split(".")[0]
     forged = sign_octets(certificate, jose.card_input(protected, rfc8785.dumps(PAYLOAD)))

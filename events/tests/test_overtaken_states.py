@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import msgspec
 import pytest
 from redis.exceptions import ConnectionError as Unreachable
 
@@ -11,16 +10,16 @@ from certificates.tests.factories import make_certified_agent
 from compliance.core.clock import now
 from compliance.core.identifiers import new_id
 from compliance.stores import redis
-from compliance.tenancy.tests.factories import make_tenant
 from events.ingest.event_input import EventInput
 from events.ingest.ingestion import Submission, ingest_all
-from events.risk import rebuilding, snapshots, state_cache
+from events.risk import snapshots, state_cache
 from events.risk.scoring.contract import Event
-from events.risk.scoring.habits.learning import relearn
-from events.risk.scoring.habits.state import decode_state, encode_state
+from events.risk.scoring.learning import relearn
+from events.risk.scoring.state import decode_state, encode_state
 from events.risk.state_cache import StateUpdate
 from events.tests.factories import make_event
-from events.tests.states import recalled, stored
+from events.tests.states import lose, recalled, stored, tripped_circuit
+from tenancy.tests.factories import make_tenant
 
 SAVE = state_cache.save
 
@@ -60,7 +59,7 @@ def test_event_in_flight_is_learned_once_where_a_rebuild_read_it(
     agent: Agent, late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leave_one_unsaved([agent], late)
-    state_cache.forget(agent_id=str(agent.id))
+    lose(agent)
     monkeypatch.setattr(state_cache, "save", SAVE)
 
     make_event(agent, details={"tool": "c"})
@@ -73,7 +72,7 @@ def test_event_in_flight_is_not_missed_where_redis_lost_what_others_stored(
     agent: Agent, late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     be_overtaken([agent], late, monkeypatch)
-    state_cache.forget(agent_id=str(agent.id))
+    lose(agent)
 
     SAVE(late)
 
@@ -88,7 +87,7 @@ def test_event_that_was_overtaken_leaves_the_tag_where_a_snapshot_needs_it(
     SAVE(late)
 
     snapshots.put(state_cache.stored([str(agent.id)]), now=now())
-    state_cache.forget(agent_id=str(agent.id))
+    lose(agent)
     assert recalled(agent).learned == pytest.approx(3)
 
 
@@ -112,7 +111,7 @@ def test_rebuild_that_began_before_an_event_was_committed_is_not_stored_over_it(
         [str(name)],
         name.bytes,
     )
-    state_cache.forget(agent_id=str(agent.id))
+    lose(agent)
 
     SAVE(late)
     SAVE([slow])
@@ -129,12 +128,11 @@ def test_state_whose_answer_was_lost_is_learned_once(agent: Agent, late: list[St
     assert recalled(agent).learned == pytest.approx(1)
 
 
-@pytest.mark.parametrize("limit", ["ATTEMPTS", "MOST_REFOLDED"])
-def test_overtaken_too_often_or_by_too_many_has_the_state_rebuilt(
-    agent: Agent, late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch, limit: str
+def test_state_that_was_overtaken_too_often_is_rebuilt(
+    agent: Agent, late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     be_overtaken([agent], late, monkeypatch)
-    monkeypatch.setattr(state_cache, limit, 1 if limit == "ATTEMPTS" else 0)
+    monkeypatch.setattr(state_cache, "ATTEMPTS", 1)
 
     SAVE(late)
 
@@ -163,73 +161,36 @@ def test_more_overtaken_events_than_are_folded_at_once_are_folded_one_portion_af
     assert [recalled(one).learned for one in overtaken] == pytest.approx([3, 3, 3])
 
 
-def test_agent_with_too_many_events_alone_has_its_state_rebuilt(
-    overtaken: list[Agent], late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(state_cache, "MOST_REFOLDED", 3)
-    many = late[1]
-    late[1] = msgspec.structs.replace(many, events=[*many.events] * 4, ids=[*many.ids] * 4)
-
-    SAVE(late)
-
-    lengths = [len(stored(one) or b"") for one in overtaken]
-    assert [length > state_cache.TAG for length in lengths] == [True, False, True]
-    assert lengths[1] == state_cache.TAG
-    assert [recalled(one).learned for one in overtaken] == pytest.approx([3, 3, 3])
-
-
-def test_redis_that_fails_between_portions_leaves_the_folded_states_folded(
+def test_redis_that_fails_between_portions_has_every_state_rebuilt(
     overtaken: list[Agent], late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(state_cache, "MOST_REFOLDED", 1)
-    monkeypatch.setattr(state_cache, "_circuit", redis.make_circuit())
     save, saved = state_cache._save, list[int]()
 
     def fail_in_the_second(updates: Sequence[StateUpdate]) -> list[StateUpdate]:
         saved.append(len(updates))
-        if len(saved) > 2:
+        if saved.count(1) == 2:
             raise Unreachable
         return save(updates)
 
     with monkeypatch.context() as patch:
+        patch.setattr(state_cache, "_circuit", redis.make_circuit())
         patch.setattr(state_cache, "_save", fail_in_the_second)
         SAVE(late)
-    while_away = [state_cache._kept.get(str(one.id)) for one in overtaken]
-    monkeypatch.setattr(state_cache, "_circuit", redis.make_circuit())
 
-    assert saved == [3, 1, 1]
-    assert state_cache._stale.keys() >= {str(one.id) for one in overtaken[1:]}
-    assert str(overtaken[0].id) not in state_cache._stale
-    kept = [one.state.learned for one in while_away if one is not None and one.state is not None]
-    assert kept[:2] == pytest.approx([3, 3])
     assert [recalled(one).learned for one in overtaken] == pytest.approx([3, 3, 3])
 
 
 def test_failure_to_save_is_not_ended_by_a_state_that_was_loaded_before_it(
-    agent: Agent, late: list[StateUpdate]
+    agent: Agent, late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leave_one_unsaved([agent], late)
     make_event(agent, details={"tool": "c"})
+    with monkeypatch.context() as patch:
+        patch.setattr(state_cache, "_circuit", tripped_circuit())
+        SAVE(late[1:])
 
-    state_cache._keep_alone(late[1:])
     SAVE(late[:1])
-
-    assert recalled(agent).learned == pytest.approx(3)
-
-
-def test_state_kept_alone_is_not_stored_where_redis_comes_back_empty(
-    agent: Agent, late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make_event(agent, details={"tool": "a"})
-    state_cache._keep_alone(late)
-    make_event(agent, details={"tool": "of another process"})
-    late.clear()
-    monkeypatch.setattr(state_cache, "_circuit", redis.make_circuit())
-    state_cache._circuit.failed(state_cache._circuit.admit(), pause=60)
-    make_event(agent, details={"tool": "b"})
-    monkeypatch.setattr(state_cache, "_circuit", redis.make_circuit())
-
-    SAVE(late)
 
     assert recalled(agent).learned == pytest.approx(3)
 
@@ -237,10 +198,10 @@ def test_state_kept_alone_is_not_stored_where_redis_comes_back_empty(
 def test_batch_that_a_rebuild_read_is_learned_once(
     agent: Agent, late: list[StateUpdate], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    count = rebuilding.MOST_IN_FLIGHT + 6
+    count = snapshots.MOST_IN_FLIGHT + 6
     event = EventInput(agent_id=str(agent.id), action_type="api_call", details={"tool": "a"})
     ingest_all([Submission(agent.tenant_id, event, now()) for _ in range(count)])
-    state_cache.forget(agent_id=str(agent.id))
+    lose(agent)
     monkeypatch.setattr(state_cache, "save", SAVE)
     make_event(agent, details={"tool": "b"})
 
@@ -262,5 +223,5 @@ def test_folded_state_whose_answer_was_lost_is_learned_once(
     monkeypatch.setattr(state_cache, "_save", lose_the_second_answer)
     SAVE(late)
 
-    assert attempts == [3, 3, 0]
+    assert attempts == [3, 3, 0, 0]
     assert [recalled(one).learned for one in overtaken] == pytest.approx([3, 3, 3])

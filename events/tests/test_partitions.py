@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
-from importlib import import_module
 from itertools import pairwise
 from typing import Any
 from uuid import UUID
@@ -14,7 +13,6 @@ from uuid import UUID
 import pytest
 from django.core.management import call_command
 from django.db import ProgrammingError, connection, connections
-from django.db.migrations.loader import MigrationLoader
 
 from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
@@ -22,13 +20,13 @@ from auditlog.vocabulary import SERVICE_TENANT_ID, Actor
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.identifiers import first_id_at, moment_of, new_id_at
-from compliance.tests.citus import ON_CITUS, not_on_citus
-from events import partition_changes
+from events.archiving import changes
+from events.archiving.changes import listed
+from events.archiving.spans import AHEAD, Span, missing
 from events.checks import check_mica, check_settings
 from events.ingest.storage import ScoredEvent
-from events.listing.spans import AHEAD, Partition, Span, gap, missing
 from events.models import BehaviorEvent
-from events.partitions import DEFAULT, listed, maintain
+from events.partitions import DEFAULT, maintain
 from events.tests.conftest import World
 from events.tests.factories import make_event, store_event
 
@@ -42,8 +40,7 @@ def at(*parts: int) -> datetime:
 def table_of(event: BehaviorEvent | ScoredEvent) -> str:
     with connection.cursor() as cursor:
         cursor.execute("SELECT tableoid::regclass::text FROM events_behaviorevent WHERE id = %s", [event.id])
-        name = str(cursor.fetchone()[0])
-    return name.rpartition("_")[0] if ON_CITUS else name  # a shard's name ends in its number
+        return str(cursor.fetchone()[0])
 
 
 @pytest.mark.parametrize(
@@ -82,17 +79,6 @@ def test_changed_span_works_around_what_is_there() -> None:
     assert missing([*existing, *made], now=at(2028, 2, 10), span=Span.MONTH) == []
 
 
-def test_gap_keeps_clear_of_its_neighbours() -> None:
-    neighbours = [
-        Partition.over(at(2028, 2, 3), at(2028, 2, 5)),
-        Partition.over(at(2028, 2, 9), at(2028, 3, 1)),
-    ]
-
-    found = gap(neighbours, at=at(2028, 2, 7), span=Span.MONTH)
-
-    assert (found.start, found.end) == (at(2028, 2, 5), at(2028, 2, 9))
-
-
 def test_ids_of_a_moment_keep_its_order_and_time() -> None:
     moment = at(2028, 2, 29, 13, 5) + timedelta(microseconds=123_999)
 
@@ -109,17 +95,12 @@ def test_ids_of_a_moment_keep_its_order_and_time() -> None:
     assert (same[0].version, same[0].variant) == (7, "specified in RFC 4122")
 
 
-def test_present_month_and_some_ahead_are_there_from_the_start() -> None:
-    assert missing(listed(), now=now(), span=Span.MONTH) == []
-
-
 def test_event_stands_in_the_partition_of_its_receipt(world: World) -> None:
     event = make_event(world.agent)
 
     assert table_of(event) == next(one.name for one in listed() if one.start <= event.received_at < one.end)
 
 
-@pytest.mark.usefixtures("one_role")
 def test_maintenance_makes_what_is_missing_once() -> None:
     later = now() + timedelta(days=62)
 
@@ -131,22 +112,6 @@ def test_maintenance_makes_what_is_missing_once() -> None:
     assert missing(listed(), now=later, span=Span.MONTH) == []
 
 
-@pytest.mark.usefixtures("one_role")
-def test_new_partition_has_the_indexes_and_constraints_of_the_table() -> None:
-    maintain(actor=ACTOR, now=now() + timedelta(days=62))
-
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT c.relname, (SELECT count(*) FROM pg_index x WHERE x.indrelid = c.oid),"
-            " (SELECT count(*) FROM pg_constraint k WHERE k.conrelid = c.oid AND contype = 'c')"
-            " FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid"
-            " WHERE i.inhparent = 'events_behaviorevent'::regclass"
-        )
-        found = {(indexes, checks) for _, indexes, checks in cursor.fetchall()}
-    assert found == {(8, 3)}
-
-
-@pytest.mark.usefixtures("one_role")
 def test_outlived_partition_is_dropped_and_audited(world: World, settings: Any) -> None:
     old = make_event(world.agent, received_at=now() - timedelta(days=100))
     kept = make_event(world.agent)
@@ -166,7 +131,6 @@ def test_outlived_partition_is_dropped_and_audited(world: World, settings: Any) 
     assert all(one.end > now() - timedelta(days=60) for one in listed())
 
 
-@pytest.mark.usefixtures("one_role")
 def test_partition_of_the_last_thirty_days_is_not_dropped_whatever_the_retention(
     world: World, settings: Any
 ) -> None:
@@ -180,7 +144,6 @@ def test_partition_of_the_last_thirty_days_is_not_dropped_whatever_the_retention
     assert BehaviorEvent.objects.filter(id=event.id).exists()
 
 
-@pytest.mark.usefixtures("one_role")
 def test_event_no_partition_covers_is_kept_and_moves_to_its_own(world: World) -> None:
     future = now() + timedelta(days=300)
     event = make_event(world.agent, received_at=future)
@@ -198,7 +161,6 @@ def test_event_no_partition_covers_is_kept_and_moves_to_its_own(world: World) ->
     assert BehaviorEvent.objects.get(id=event.id).details == event.details
 
 
-@pytest.mark.usefixtures("one_role")
 def test_rows_of_the_default_past_their_retention_go(world: World) -> None:
     event = make_event(world.agent, received_at=at(2020, 1, 1))
 
@@ -208,7 +170,6 @@ def test_rows_of_the_default_past_their_retention_go(world: World) -> None:
     assert not BehaviorEvent.objects.filter(id=event.id).exists()
 
 
-@pytest.mark.usefixtures("one_role")
 def test_row_of_no_possible_time_stays_in_the_default(world: World) -> None:
     event = make_event(world.agent, received_at=at(1970, 1, 2))
 
@@ -226,13 +187,6 @@ def run(**options: Any) -> tuple[int, dict[str, Any]]:
     return 0, json.loads(out.getvalue())
 
 
-def test_command_tells_what_it_did(world: World) -> None:
-    code, told = run(environment="live")
-
-    assert code == 0
-    assert told["default_rows"] == 0
-
-
 def test_command_finds_rows_in_the_default_and_a_dry_run_changes_nothing(world: World) -> None:
     store_event(world.agent, 0.1, now() + timedelta(days=3000))
     before = listed()
@@ -245,10 +199,10 @@ def test_command_finds_rows_in_the_default_and_a_dry_run_changes_nothing(world: 
 
 
 def test_partition_that_stays_locked_is_left_for_the_next_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partition_changes, "RETRY_DELAYS", (0.0, 0.0))
+    monkeypatch.setattr(changes, "RETRY_DELAYS", (0.0, 0.0))
     rival = connections["default"].copy()
     with rival.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(%s)", [partition_changes.ADVISORY_LOCK])
+        cursor.execute("SELECT pg_advisory_lock(%s)", [changes.ADVISORY_LOCK])
         done = maintain(actor=ACTOR, now=now() + timedelta(days=62))
     rival.close()
 
@@ -293,43 +247,3 @@ def test_checks_tell_of_an_unknown_span(settings: Any) -> None:
     settings.EVENT_PARTITION = "fortnight"
 
     assert [message.id for message in check_settings()] == ["events.E002"]
-
-
-@not_on_citus("makes the table anew, with keys of plain PostgreSQL")
-def test_migration_takes_along_what_the_table_held(owned: None, world: World) -> None:
-    migration = import_module("events.migrations.0002_partitions")
-    old_model = MigrationLoader(connection).project_state(("events", "0001_initial")).apps
-    old_event = old_model.get_model("events", "BehaviorEvent")
-    moments = [now() - timedelta(days=days) for days in (0, 40, 100)]
-    row = {
-        "agent_id": world.agent.id,
-        "tenant_id": world.tenant.id,
-        "action_type": "api_call",
-        "risk_score": 0.1,
-        "risk_band": "low",
-        "details": {"tool": "x"},
-        "model_version": "m",
-    }
-    with connection.cursor() as cursor:
-        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-        cursor.execute("DROP TABLE events_behaviorevent")
-    with connection.schema_editor() as editor:
-        editor.create_model(old_event)
-    made = [
-        old_event.objects.create(id=UUID(new_id_at(moment)), occurred_at=moment, received_at=moment, **row)
-        for moment in moments
-    ]
-    odd = old_event.objects.create(
-        id="00000000-0000-4000-8000-000000000001", occurred_at=moments[0], received_at=moments[0], **row
-    )
-
-    with connection.cursor() as cursor:
-        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-    with connection.schema_editor() as editor:
-        migration.partition(old_model, editor)
-
-    moved = {event.id: table_of(event) for event in BehaviorEvent.objects.for_tenant(world.tenant.id)}
-    assert {str(key) for key in moved} == {str(event.id) for event in [*made, odd]}
-    assert BehaviorEvent.objects.get(id=made[1].id).details == {"tool": "x"}
-    assert len({moved[event.id] for event in made}) == 3
-    assert [name for name in moved.values() if name == DEFAULT] == [DEFAULT]

@@ -8,12 +8,12 @@ import pytest
 
 from agents.models import Agent
 from compliance.core.errors import Invalid
-from events.ingest import threshold
-from events.risk.evaluation.policy import RiskPolicy, candidate_of, live_policy, weighing
-from events.risk.scoring import weights
-from events.risk.strikes import is_breach
+from events.ingest import reactions
+from events.risk.evaluation.policy import RiskPolicy, candidate_of, is_breach, live_policy, weighing
+from events.risk.scoring.reasons import WEIGHTS
 from events.tests.conftest import World
 from events.tests.factories import store_event
+from events.tests.simulated import LIVE
 
 START = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 SECONDS = (0, 1, 60, 300, 449.999999, 450, 450.000001, 899.999999, 900, 900.000001)
@@ -24,58 +24,50 @@ def test_live_policy_is_three_high_events_in_fifteen_minutes() -> None:
     assert live_policy() == RiskPolicy(threshold=0.85, strikes=3, window_minutes=15)
 
 
-def test_what_a_candidate_leaves_out_stays() -> None:
-    candidate = candidate_of(b'{"strikes": 2}', live_policy())
-
-    assert candidate == RiskPolicy(threshold=0.85, strikes=2, window_minutes=15)
-    assert not candidate.rescored
-
-
 @pytest.mark.parametrize(
-    "changes",
-    [{"rescore": True}, {"scope_rule": False}, {"weights": {"BURST": 0}}, {"model_version": "2.2"}],
+    ("changes", "is_rescored"),
+    [
+        ({"strikes": 2}, False),
+        ({"rescore": True}, True),
+        ({"scope_rule": False}, True),
+        ({"weights": {"BURST": 0}}, True),
+    ],
 )
 def test_candidates_that_score_otherwise_have_events_scored_anew(
-    changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    changes: dict[str, Any], is_rescored: bool
 ) -> None:
-    monkeypatch.setattr("events.risk.evaluation.policy.MODEL_VERSION", "2.2")
-
-    assert candidate_of(changes, live_policy()).rescored
+    assert candidate_of(LIVE | changes).rescored is is_rescored
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        (b"{", "candidate"),
-        (b"[]", "object"),
-        (b"\xff", "candidate"),
-        (b'{"threshold": 0}', "threshold"),
-        (b'{"threshold": 1.5}', "threshold"),
-        (b'{"threshold": "high"}', "threshold"),
-        (b'{"strikes": 0}', "strikes"),
-        (b'{"strikes": 51}', "strikes"),
-        (b'{"strikes": 2.5}', "strikes"),
-        (b'{"window_minutes": -1}', "window_minutes"),
-        (b'{"window": 5}', "window"),
-        (b'{"weights": {"LUCK": 1}}', "LUCK"),
-        (b'{"weights": {"BURST": -1}}', "weights"),
-        (b'{"weights": {"MARKED_ALONE": 0}}', "MARKED_ALONE"),
-        (b'{"weights": {"MARKED_ALONE": 1}}', "MARKED_ALONE"),
-        (b'{"model_version": "1.0"}', "model"),
+        ({"threshold": 0}, "threshold"),
+        ({"threshold": 1.5}, "threshold"),
+        ({"threshold": "high"}, "threshold"),
+        ({"strikes": 0}, "strikes"),
+        ({"strikes": 51}, "strikes"),
+        ({"strikes": 2.5}, "strikes"),
+        ({"window_minutes": -1}, "window_minutes"),
+        ({"window": 5}, "window"),
+        ({"weights": {"LUCK": 1}}, "LUCK"),
+        ({"weights": {"BURST": -1}}, "weights"),
+        ({"weights": {"MARKED_ALONE": 0}}, "MARKED_ALONE"),
+        ({"weights": {"MARKED_ALONE": 1}}, "MARKED_ALONE"),
     ],
 )
-def test_senseless_candidates_are_refused_in_words(changes: bytes, words: str) -> None:
+def test_senseless_candidates_are_refused_in_words(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(Invalid, match=words):
-        candidate_of(changes, live_policy())
+        candidate_of(LIVE | changes)
 
 
 def test_weights_count_inside_the_block_only() -> None:
-    policy = candidate_of({"weights": {"BURST": 7, "FAILURE": 0}}, live_policy())
-    before = weights.BURST, weights.FAILURE
+    policy = candidate_of(LIVE | {"weights": {"BURST": 7, "FAILURE": 0}})
+    before = WEIGHTS["BURST"], WEIGHTS["FAILURE"]
 
     with weighing(policy):
-        inside = weights.BURST, weights.FAILURE
-    after = weights.BURST, weights.FAILURE
+        inside = WEIGHTS["BURST"], WEIGHTS["FAILURE"]
+    after = WEIGHTS["BURST"], WEIGHTS["FAILURE"]
 
     assert inside == (7.0, 0.0)
     assert after == before
@@ -95,5 +87,5 @@ def test_rule_and_count_in_the_database_agree_on_random_streams(world: World, se
         store_event(agent, 0.9, at)
         received.append(at)
 
-        counted = threshold.strikes_of(agent, now=at) >= 3
+        counted = reactions.strikes_of(agent, now=at) >= 3
         assert is_breach(received, strikes=3, window=timedelta(minutes=15)) is counted

@@ -6,12 +6,13 @@ from urllib.parse import quote
 import pytest
 
 from certificates.tests.factories import make_certified_agent
+from compliance.api.pagination import FULL_PAGE
 from compliance.core.identifiers import new_id
-from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
 from events.models import BehaviorEvent
 from events.tests.conftest import World, shared_world
 from events.tests.factories import make_event, make_high_event
+from tenancy.tests.factories import make_key, make_tenant, make_test_key
 
 PATH = "/v1/events"
 START = datetime(2026, 3, 4, 5, 6, 7, 123456, tzinfo=UTC)
@@ -53,21 +54,25 @@ def test_list_has_the_specified_fields(world: World) -> None:
     }
 
 
-def test_pages_lose_and_repeat_nothing_when_events_share_a_timestamp(world: World) -> None:
-    made = {str(make_event(world.agent, occurred_at=START).id) for _ in range(7)}
+def test_page_that_is_full_ends_before_its_limit_and_the_walk_loses_nothing(world: World) -> None:
+    # Long as text, short as PostgreSQL keeps it.
+    details = {f"key-{number}": "x" * 100 for number in range(10_000)}
+    made = {str(make_event(world.agent, details=details).id) for _ in range(6)}
+    small = str(make_event(world.agent, occurred_at=START, details={"n": 10**30, "s": 'é\u2028"\\'}).id)
     found: list[str] = []
-    cursor = ""
+    counts, query = [], "?limit=100"
 
-    while True:
-        answer = world.api.get(f"{PATH}?limit=2{cursor}").json()
-        found += [row["id"] for row in answer["data"]]
-        if not answer["has_next_page"]:
-            break
-        assert answer["next_cursor"].startswith("2026-03-04T05:06:07.123456")
-        cursor = f"&before={quote(answer['next_cursor'])}"
+    while query:
+        answer = world.api.get(PATH + query)
+        body = answer.json()
+        found += ids(answer)
+        counts.append(len(body["data"]))
+        assert len(answer.content) < FULL_PAGE + 2_000_000
+        query = f"?limit=100&before={quote(body['next_cursor'])}" if body["has_next_page"] else ""
 
-    assert len(found) == 7
-    assert set(found) == made
+    assert counts == [4, 3]
+    assert sorted(found) == sorted({*made, small})
+    assert body["data"][-1]["details"] == {"n": 10**30, "s": 'é\u2028"\\'}
 
 
 def test_before_takes_a_plain_date_time(world: World) -> None:

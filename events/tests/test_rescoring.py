@@ -13,13 +13,13 @@ from certificates.models import Certificate
 from certificates.tests.factories import make_certificate, make_certified_agent
 from compliance.core.clock import now
 from compliance.core.identifiers import first_id_at
-from compliance.tenancy.tests.factories import make_tenant
 from events.models import ReviewVerdict, ScorerProgress
 from events.risk import baselines
 from events.risk.evaluation import rescoring
 from events.risk.evaluation.rescoring import POOL_EVERY
 from events.tests.factories import make_event
 from events.tests.simulated import judge, simulated
+from tenancy.tests.factories import make_tenant
 
 BEGIN = now() - timedelta(days=14)
 EVIL = {"tool": "pay", "to": "mule-7", "amount_usd": 5_000}

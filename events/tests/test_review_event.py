@@ -8,11 +8,11 @@ from django.db import DatabaseError
 from auditlog.models import AuditEntry
 from compliance.core import environments
 from compliance.stores.append_only import AppendOnly
-from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
 from events.models import EventReview
 from events.tests.conftest import World
 from events.tests.factories import make_event, make_high_event
+from tenancy.tests.factories import make_key, make_tenant, make_test_key
 
 
 def review(client: ApiClient, event: Any, verdict: str = "confirmed", **body: Any) -> Any:
@@ -44,14 +44,6 @@ def test_event_that_nobody_reviewed_says_so(world: World) -> None:
     event = make_event(world.agent)
 
     assert world.api.get(f"/v1/events/{event.id}").json()["data"]["review"] is None
-
-
-def test_list_stays_as_specified(world: World) -> None:
-    review(world.api, make_high_event(world.agent))
-
-    (row,) = world.api.get("/v1/events").json()["data"]
-
-    assert "review" not in row
 
 
 def test_missed_attack_can_be_confirmed(world: World) -> None:

@@ -15,13 +15,12 @@ from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.identifiers import first_id_at
 from compliance.stores import sql
-from compliance.tenancy.tests.factories import make_tenant
 from events.models import RiskDay, RiskWatermark
-from events.risk import risk_days, rolling
-from events.risk.risk_days import HALF_LIFE, LAG, sum_up
-from events.risk.rolling import fade_risk
+from events.risk import rolling
+from events.risk.rolling import HALF_LIFE, LAG, fade_risk, sum_up
 from events.tests.conftest import World
 from events.tests.factories import store_event
+from tenancy.tests.factories import make_tenant
 
 START = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -71,7 +70,7 @@ def test_second_run_adds_nothing_and_later_events_are_added_to_their_day(world: 
 
 
 def test_chunks_add_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(risk_days, "CHUNK", 3)
+    monkeypatch.setattr(rolling, "CHUNK", 3)
     for second in range(10):
         store_event(world.agent, 0.1, START + timedelta(seconds=second))
 
@@ -82,7 +81,7 @@ def test_chunks_add_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_run_without_time_left_is_continued_by_the_next(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(risk_days, "CHUNK", 3)
+    monkeypatch.setattr(rolling, "CHUNK", 3)
     for second in range(5):
         store_event(world.agent, 0.1, START + timedelta(seconds=second))
 
@@ -158,9 +157,9 @@ def test_days_past_the_retention_are_forgotten(world: World) -> None:
     store_event(world.agent, 0.1, START)
     sum_up(now=START + timedelta(hours=1))
 
-    risk_days.forget(now=START + timedelta(days=settings.EVENT_RETENTION_DAYS))
+    rolling.forget(now=START + timedelta(days=settings.EVENT_RETENTION_DAYS))
     kept = days_of(world.agent)
-    risk_days.forget(now=START + timedelta(days=settings.EVENT_RETENTION_DAYS + 2))
+    rolling.forget(now=START + timedelta(days=settings.EVENT_RETENTION_DAYS + 2))
 
     assert kept == [(1, 0, 0)]
     assert days_of(world.agent) == []

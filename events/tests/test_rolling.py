@@ -8,13 +8,12 @@ from pytest_django.fixtures import Settings
 from agents.models import Agent
 from certificates.tests.factories import make_certified_agent
 from compliance.core.identifiers import new_id_at
-from compliance.tenancy.tests.factories import make_tenant
 from events.ingest import standing, storage
 from events.ingest.storage import ScoredEvent
-from events.risk.risk_days import HALF_LIFE
-from events.risk.rolling import fade_risk
+from events.risk.rolling import HALF_LIFE
 from events.tests.conftest import World
 from events.tests.factories import make_event, make_high_event
+from tenancy.tests.factories import make_tenant
 
 START = datetime(2026, 5, 1, tzinfo=UTC)
 
@@ -49,19 +48,6 @@ def test_flood_of_ordinary_events_does_not_dilute(world: World) -> None:
         make_event(world.agent, received_at=START + timedelta(seconds=second))
 
     assert Agent.objects.get(id=world.agent.id).risk_score >= 0.85
-
-
-def test_faded_risk_is_written_and_then_raised_again(world: World) -> None:
-    make_high_event(world.agent, received_at=START)
-    later = START + 2 * HALF_LIFE
-
-    fade_risk(now=later)
-    fade_risk(now=later)
-    faded = Agent.objects.get(id=world.agent.id).risk_score
-    make_event(world.agent, "transaction_anomaly", received_at=later)
-
-    assert faded == pytest.approx(0.225)
-    assert Agent.objects.get(id=world.agent.id).risk_score >= 0.6
 
 
 def test_newer_risk_wins_although_the_written_one_looks_higher(world: World) -> None:

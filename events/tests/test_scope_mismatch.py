@@ -9,10 +9,10 @@ from agents.models import Agent, AgentStatus
 from auditlog.models import AuditEntry
 from auditlog.querysets import AuditEntryQuerySet
 from certificates.tests.factories import make_certified_agent
-from compliance.tenancy.tests.factories import make_key, make_tenant
 from events.tests.conftest import World
 from events.tests.test_threshold import listen
 from events.tests.web import Web, body_of, report
+from tenancy.tests.factories import make_key, make_tenant
 from webhooks.vocabulary import EventName
 
 PATH = "/v1/events"

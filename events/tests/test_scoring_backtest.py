@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 
-from events.management.commands import backtest_risk
 from events.risk.evaluation.backtest import (
     Agents,
     StreamUnreadable,
@@ -18,11 +17,10 @@ from events.risk.evaluation.backtest import (
     scored,
     taught,
 )
-from events.risk.scoring.contract import Context, Event
-from events.risk.scoring.habits.baseline import Baseline, encode_baseline
-from events.risk.scoring.habits.state import AgentState
-from events.risk.scoring.habits.tables import digest
+from events.risk.scoring.contract import Context
 from events.risk.scoring.model import MODEL_VERSION
+from events.risk.scoring.state import encode_baseline
+from events.risk.scoring.tables import digest
 
 BREACH = {"action_type": "unauthorized_access_attempt", "label_event": "attack", "label_seq": "attack"}
 
@@ -70,7 +68,7 @@ def test_without_json_each_figure_has_a_line(tmp_path: Path) -> None:
 
     call_command("backtest_risk", "--events", write(tmp_path / "e.jsonl", [line(0)]), stdout=out)
 
-    assert "events=1" in out.getvalue().splitlines()
+    assert ["events", "1"] in [line.split() for line in out.getvalue().splitlines()]
 
 
 def test_a_stream_without_labels_says_what_would_have_been_stopped(tmp_path: Path) -> None:
@@ -206,19 +204,21 @@ def test_what_an_agent_did_before_is_less_strange_of_its_tenants_others() -> Non
 
 
 def test_a_replay_teaches_tenants_what_scores_low_and_leaves_the_warm_up_alone() -> None:
-    learned = taught(read_stream([line(0)]), COLLEAGUES, before=0.0)
+    tenants = Agents({}, COLLEAGUES.tenants | {"seller": "acme"})
+    learned = taught(read_stream([line(0)]), tenants, before=0.0)
     before = encode_baseline(learned.baselines["acme"])
-    rows = read_stream([line(1), line(2, **BREACH), line(3, agent="buyer")])
-    met: dict[str, list[float]] = {"together": [], "apart": []}
+    send = {"tool": "send_email", "targets": ["b@acme.example"]}
+    rows = read_stream(
+        line(0, agent=agent, seq=agent, t=f"2026-03-{day}T10:00:00Z", details=send)
+        for agent, day in (("clerk", "02"), ("buyer", "06"), ("seller", "07"))
+    )
 
-    def look(state: AgentState, event: Event, context: Context, baseline: Baseline | None) -> None:
-        assert baseline is not None
-        met[way].append(round(baseline.learned * baseline.fading(event.received_at)))
+    together, apart = (
+        [one.verdict.score for one in scored(rows, tenants, learned, runs_apart=is_apart)]
+        for is_apart in (False, True)
+    )
 
-    for way in met:
-        assert len(list(scored(rows, COLLEAGUES, learned, runs_apart=way == "apart", look=look))) == 3
-
-    assert met == {"together": [0, 1, 1], "apart": [0, 0, 0]}
+    assert together[2] < apart[2]
     assert encode_baseline(learned.baselines["acme"]) == before
 
 
@@ -248,13 +248,3 @@ def test_command_exits_2_for_an_empty_stream(tmp_path: Path) -> None:
         call_command("backtest_risk", "--events", write(tmp_path / "e.jsonl", []), stderr=io.StringIO())
 
     assert caught.value.code == 2
-
-
-def test_a_bar_says_on_a_terminal_how_far_it_is() -> None:
-    rows = read_stream([line(minute) for minute in range(4)])
-    terminal = io.StringIO()
-
-    watched = list(backtest_risk.watched(rows, terminal))
-
-    assert watched == rows
-    assert terminal.getvalue().endswith("] 4 of 4 events\n")

@@ -3,10 +3,16 @@
 import pytest
 
 from events.risk.scoring.contract import Context, Event
-from events.risk.scoring.habits.baseline import Baseline, decode_baseline, encode_baseline, pool
-from events.risk.scoring.habits.learning import teach
-from events.risk.scoring.habits.state import AgentState, StateUnreadable
-from events.risk.scoring.habits.tables import digest
+from events.risk.scoring.learning import teach
+from events.risk.scoring.state import (
+    AgentState,
+    Baseline,
+    StateUnreadable,
+    decode_baseline,
+    encode_baseline,
+    pool,
+)
+from events.risk.scoring.tables import digest
 from events.tests.assessments import assess
 
 NOON = 1_700_049_600.0
@@ -68,18 +74,6 @@ def test_a_name_is_the_tenants_when_another_agent_names_it_three_days_after_the_
         known.append(baseline.strangeness(baseline.destinations, [name], at=at, learned=0.0) < 1)
 
     assert known == [False, False, False, False, False, True, True]
-
-
-def test_another_agent_vouches_for_a_name_from_three_days_on() -> None:
-    baseline, name = Baseline(), digest("partner@known.example")
-    pool(baseline, Event("api_call", NOON, KNOWN), agent="ann")
-
-    pool(baseline, Event("api_call", NOON + 3 * DAY - 1, KNOWN), agent="bob")
-    too_early = baseline.destinations.get(name)
-    pool(baseline, Event("api_call", NOON + 3 * DAY, KNOWN), agent="bob")
-
-    assert too_early == 0
-    assert baseline.strangeness(baseline.destinations, [name], at=NOON + 3 * DAY, learned=0.0) < 1
 
 
 def test_an_attack_on_all_agents_of_a_tenant_at_once_stays_as_strange() -> None:

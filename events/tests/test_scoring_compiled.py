@@ -13,8 +13,15 @@ from django.conf import settings
 
 from events.checks import check_compiled
 from events.risk import compiling
-from events.risk.compiling import CannotCompile, compile_scorer, find_compiler, runs_compiled, with_compiled
-from events.risk.scoring.weights import PRIORS
+from events.risk.compiling import (
+    CannotCompile,
+    compile_in_background,
+    compile_scorer,
+    find_compiler,
+    runs_compiled,
+    with_compiled,
+)
+from events.risk.scoring.contract import PRIORS
 from events.tests.scored_stream import stream
 
 
@@ -96,6 +103,7 @@ def test_edited_source_runs_interpreted_until_compiled_again(package: Path) -> N
     assert compile_scorer()
     assert is_compiled(package)
     assert not compile_scorer()
+    assert not compile_in_background()
 
     for name in ("share.pxd", "share.py"):
         original = (package / name).read_text()

@@ -4,13 +4,13 @@ from collections.abc import Iterable
 
 import pytest
 
+from events.risk.scoring.comparison import Comparison
 from events.risk.scoring.contract import Context, Event, FinancialScope, RiskVerdict
-from events.risk.scoring.features.evidence import signals
-from events.risk.scoring.habits.comparison import compare
-from events.risk.scoring.habits.learning import teach, teach_late, unlearn
-from events.risk.scoring.habits.state import AgentState, encode_state
-from events.risk.scoring.habits.tables import digest
+from events.risk.scoring.features import signals
+from events.risk.scoring.learning import teach, teach_late, unlearn
 from events.risk.scoring.model import fold
+from events.risk.scoring.state import AgentState, encode_state
+from events.risk.scoring.tables import digest
 from events.tests.assessments import assess
 
 MONDAY = 1_700_472_000.0  # a Monday, 09:20 UTC
@@ -105,7 +105,7 @@ def test_alternating_tools_does_not_make_a_new_tool_usual(mature: AgentState) ->
                  for n, tool in enumerate(tools)])  # fmt: skip
     wipe = {"tool": "wipe_disk", "to": "XX99"}
 
-    seen = compare(state, Event("api_call", state.last_at + MINUTE, wipe))
+    seen = Comparison(state, Event("api_call", state.last_at + MINUTE, wipe))
     names = {name for name, *_ in signals(seen, UNKNOWN)}
 
     assert names >= {"read_then_send", "privileged_act", "unusual_tool"}
@@ -215,37 +215,6 @@ def test_attacks_never_become_habit(mature: AgentState) -> None:
     assert state.waiting.names == b""
 
 
-@pytest.mark.parametrize(
-    ("untrusted", "trusted"),
-    [((0, 1, 2), (3, 6)), ((0, 1), (3, 4)), ((0, 3), (4, 5)), ((0, 6), (7, 8)), ((0,), (7, 8))],
-)
-def test_what_was_read_has_to_wait_before_its_destination_is_trusted(
-    mature: AgentState, untrusted: tuple[int, ...], trusted: tuple[int, ...]
-) -> None:
-    """It is trusted from the third day of meetings on, over three, or the second, over seven."""
-    state = mature.changeable()
-    named = {"tool": "send_email", "to": "new@acme.example"}
-    scores = {}
-    for day in untrusted + trusted:
-        at = MONDAY + day * DAY
-        events = [Event("data_access", at, READ.details), Event("api_call", at + MINUTE, named)]
-        scores[day] = play(state, events, Context(home_domain="acme.example"))[1].score
-
-    assert min(scores[day] for day in untrusted) > 1.5 * max(scores[day] for day in trusted)
-
-
-def test_meeting_a_destination_often_on_one_day_does_not_end_its_wait(mature: AgentState) -> None:
-    state = mature.changeable()
-    events = [
-        Event("api_call", MONDAY + n * MINUTE, {"tool": "send_email", "to": "new@acme.example"})
-        for n in range(200)
-    ]
-
-    play(state, [Event("data_access", MONDAY, READ.details), *events], Context(home_domain="acme.example"))
-
-    assert state.destinations.names == mature.destinations.names
-
-
 def test_two_agents_that_split_an_attack_are_judged_each_by_its_own_habits(mature: AgentState) -> None:
     reader, sender = mature.changeable(), mature.changeable()
     attack = {"tool": "send_email", "to": "someone@evil.example"}
@@ -258,21 +227,6 @@ def test_two_agents_that_split_an_attack_are_judged_each_by_its_own_habits(matur
     assert {reason.name for reason in alone.reasons} >= {"new_destination", "external_host"}
     assert again.score > alone.score
     assert alone.band != "high"
-
-
-def test_splitting_trades_between_agents_does_not_share_a_limit(mature: AgentState) -> None:
-    context = Context(financial_scope=SCOPE)
-    for state in (mature.changeable(), mature.changeable()):
-        first, second = play(
-            state,
-            [
-                Event("transaction_initiated", MONDAY + n, PAY | {"amount_usd": 13_000 - 4_000 * n})
-                for n in range(2)
-            ],
-            context,
-        )
-        assert first.band == "high"
-        assert second.band != "low"
 
 
 def test_an_hour_the_agent_is_never_active_in_is_told_but_decides_nothing(mature: AgentState) -> None:

@@ -6,12 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from events.risk.scoring.contract import Context, Event
-from events.risk.scoring.habits.learning import teach
-from events.risk.scoring.habits.state import AIMED, AgentState, decode_state, encode_state
-from events.risk.scoring.model import fold
+from events.risk.scoring.contract import PRIORS, SENDING, Context, Event
+from events.risk.scoring.learning import teach
 from events.risk.scoring.reasons import SHORT
-from events.risk.scoring.weights import PRIORS, SENDING
+from events.risk.scoring.state import AIMED, AgentState, decode_state, encode_state
 from events.tests.assessments import Assessment, assess
 
 NOON = 1_700_049_600.0
@@ -89,29 +87,6 @@ def test_same_events_replay_to_same_numbers() -> None:
     assert encode_state(first[-1].state) == encode_state(second[-1].state)
 
 
-def test_assessing_leaves_the_given_state_alone(mature: AgentState) -> None:
-    before = encode_state(mature)
-
-    next_event(mature, "transaction_initiated", PAY)
-
-    assert encode_state(mature) == before
-
-
-def test_folding_changes_the_given_state_as_assessing_would(mature: AgentState) -> None:
-    event = Event("transaction_initiated", mature.last_at + 60, PAY)
-    state = mature.changeable()
-
-    verdict = fold(state, event, Context())
-
-    assessment = assess(mature, event, Context())
-    assert (verdict.score, verdict.band, verdict.reasons) == (
-        assessment.score,
-        assessment.band,
-        assessment.reasons,
-    )
-    assert encode_state(state) == encode_state(assessment.state)
-
-
 def test_replay_through_stored_state_gives_the_same_numbers() -> None:
     state, scores = AgentState(), []
     for minute, (action_type, details) in enumerate(history()):
@@ -184,7 +159,8 @@ def test_leaving_out_a_target_is_no_news_of_a_tool_that_often_does(left_out: int
 
     verdict = next_event(state, "data_mutation", {"tool": "invite"})
 
-    assert ("new_destination" in {reason.name for reason in verdict.reasons}) == is_new
+    assert (verdict.score > PRIORS["data_mutation"]) == is_new
+    assert {reason.name for reason in verdict.reasons} == {"action_type"}  # what is not stated is no reason
 
 
 def paying(*amounts: float) -> AgentState:
@@ -250,11 +226,6 @@ def test_leaving_something_out_never_lowers_a_score(
         )
 
 
-def test_empty_details_score_at_least_as_high_as_habit(mature: AgentState) -> None:
-    for action_type, details in history(4):
-        assert next_event(mature, action_type, {}).score >= next_event(mature, action_type, details).score
-
-
 def test_habits_alone_keep_a_young_agent_below_high() -> None:
     young = live(history(8))[-1].state
 
@@ -263,41 +234,6 @@ def test_habits_alone_keep_a_young_agent_below_high() -> None:
     )
 
     assert verdict.score <= 0.84
-
-
-def test_events_at_medium_or_above_are_not_learned(mature: AgentState) -> None:
-    attack = {"tool": "pay", "recipient": "XX99", "amount_usd": 9_000}
-    state, scores = mature, []
-    for _ in range(10):
-        verdict = next_event(state, "transaction_initiated", attack)
-        state = verdict.state
-        scores.append(verdict.score)
-
-    assert min(scores) >= 0.3
-    assert scores[-1] >= scores[0] - 0.05
-    assert state.destinations.names == mature.destinations.names
-    assert state.amounts == mature.amounts
-
-
-def test_a_flood_of_ordinary_events_does_not_dilute_a_breach(mature: AgentState) -> None:
-    state = mature
-    for _ in range(200):
-        state = assess(
-            state,
-            Event("api_call", state.last_at + 0.01, {"tool": "send_email", "to": "colleague0@acme.example"}),
-            Context(),
-        ).state
-
-    assert next_event(state, "unauthorized_access_attempt", {}).band == "high"
-
-
-def test_reported_times_play_no_part(mature: AgentState) -> None:
-    details = PAY | {"occurred_at": "1999-01-01T00:00:00Z", "timestamp": 0}
-
-    assert (
-        next_event(mature, "transaction_initiated", details).score
-        == next_event(mature, "transaction_initiated", PAY).score
-    )
 
 
 def test_clock_that_steps_back_is_harmless(mature: AgentState) -> None:
@@ -315,21 +251,6 @@ def test_habits_fade(mature: AgentState) -> None:
     verdict = assess(mature, Event("transaction_initiated", later, PAY), Context())
 
     assert verdict.reasons[0].name == "new_destination"
-
-
-def test_state_stays_small_and_old_landmarks_are_moved() -> None:
-    state = AgentState()
-    for turn in range(600):
-        details = {
-            "tool": f"tool{turn % 90}",
-            "to": f"user{turn}@host{turn}.example",
-            "resource": f"r{turn}",
-            "amount": turn,
-        }
-        action_type = ("api_call", "transaction_initiated", "data_access")[turn % 3]
-        state = assess(state, Event(action_type, NOON + 86_400 * turn, details), Context()).state
-
-    assert len(encode_state(state)) <= 12_288
 
 
 def test_every_sending_action_has_a_rate_of_novelty() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from events.risk.evaluation.metrics import average_precision, recall_at_fpr, roc_auc
+from events.risk.evaluation.backtest import average_precision, recall_at_fpr, roc_auc
 
 SCORES = [0.9, 0.8, 0.7, 0.6, 0.5]
 ATTACKS = [True, False, True, False, False]

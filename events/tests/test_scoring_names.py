@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from events.risk.scoring.contract import Context, Event, FinancialScope, normal_actions
 from events.risk.scoring.details import read
-from events.risk.scoring.habits.state import AgentState
 from events.risk.scoring.names import habit_name, normal_name, scope_of
 from events.risk.scoring.rules import undeclared_action
+from events.risk.scoring.state import AgentState
 from events.tests.assessments import Assessment, assess
 
 NOON = 1_700_049_600.0

@@ -8,24 +8,23 @@ import pytest
 from auditlog.vocabulary import Actor
 from certificates.tests.factories import make_certified_agent
 from compliance.core.clock import now
-from compliance.tenancy.tests.factories import make_tenant
 from events.inbox import reviewing
 from events.models import ReviewVerdict
 from events.risk.scoring.contract import Context, Event, RiskVerdict
-from events.risk.scoring.habits.learning import teach, unlearn
-from events.risk.scoring.habits.probation import (
+from events.risk.scoring.learning import teach, unlearn
+from events.risk.scoring.model import fold
+from events.risk.scoring.state import DAY, KIND, AgentState
+from events.risk.scoring.tables import (
     LONGEST_WAIT,
     Meeting,
+    Table,
+    digest,
     meet,
-    packed_meeting,
     take_uncounted,
-    unpacked_meeting,
 )
-from events.risk.scoring.habits.state import DAY, KIND, AgentState
-from events.risk.scoring.habits.tables import Table, digest
-from events.risk.scoring.model import fold
 from events.tests.factories import make_event
 from events.tests.states import recalled
+from tenancy.tests.factories import make_tenant
 
 NOON = 1_700_049_600.0
 TODAY = int(NOON // DAY)
@@ -97,20 +96,25 @@ def test_probation_ends_after_three_days_in_three_or_two_in_seven(
 
 
 @pytest.mark.parametrize(
-    "met",
+    "bits",
     [(0, 0, 1, 0, False), (TODAY, 0, 1, HOST, True), (TODAY, 6, 2, CALL, True), (TODAY, 63, 15, 15, False)],
 )
-def test_a_meeting_survives_packing(met: tuple[int, int, int, int, bool]) -> None:
-    assert repacked(Meeting(*met)) == met
+def test_meeting_survives_packing(bits: tuple[int, int, int, int, bool]) -> None:
+    first, span, days, kind, is_counted = bits
+    met = Meeting(first << 15 | span << 9 | days << 5 | kind << 1 | is_counted)
+
+    again = Meeting(met.number())
+
+    assert (again.first, again.span, again.days, again.kind, again.is_counted) == bits
 
 
 def test_packing_bounds_span_and_days() -> None:
-    assert repacked(Meeting(TODAY, 500, 400, CALL, True)) == (TODAY, 63, 15, CALL, True)
+    met = Meeting(TODAY << 15)
+    met.span, met.days = 500, 400
 
+    again = Meeting(met.number())
 
-def repacked(met: Meeting) -> tuple[int, int, int, int, bool]:
-    again = unpacked_meeting(packed_meeting(met))
-    return again.first, again.span, again.days, again.kind, again.is_counted
+    assert (again.first, again.span, again.days) == (TODAY, 63, 15)
 
 
 def test_each_waiting_name_counts_once_three_days_after_it_was_first_met() -> None:

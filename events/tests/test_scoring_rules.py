@@ -4,8 +4,7 @@ import pytest
 
 from agents.risk import band_of
 from events.risk.scoring.contract import Context, Event, FinancialScope, normal_actions
-from events.risk.scoring.habits.state import AgentState
-from events.risk.scoring.weights import PRIORS
+from events.risk.scoring.state import AgentState
 from events.tests.assessments import Assessment, assess
 
 NOON = 1_700_049_600.0
@@ -66,10 +65,6 @@ def test_first_plain_event_of_each_type(action_type: str, band: str) -> None:
 
     assert assessment.band == band
     assert assessment.reasons
-
-
-def test_every_type_has_a_prior() -> None:
-    assert len(PRIORS) == 10
 
 
 @pytest.mark.parametrize(

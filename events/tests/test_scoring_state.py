@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 import pytest
 
 from events.risk.scoring.contract import Context, Event
-from events.risk.scoring.habits.learning import note_taken_in, teach, unlearn
-from events.risk.scoring.habits.state import DAY, AgentState, StateUnreadable, decode_state, encode_state
-from events.risk.scoring.habits.tables import Table, digest
+from events.risk.scoring.learning import note_taken_in, teach, unlearn
 from events.risk.scoring.model import fold
+from events.risk.scoring.state import DAY, AgentState, StateUnreadable, decode_state, encode_state
+from events.risk.scoring.tables import Table, digest
 
 UNKNOWN = Context()
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC).timestamp()

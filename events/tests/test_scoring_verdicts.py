@@ -6,13 +6,12 @@ import msgspec
 import pytest
 
 from agents.risk import HIGH
-from events.risk.scoring.contract import Context, Event, Marks
-from events.risk.scoring.habits.learning import ORDINARY, relearn, teach, teach_late, unlearn
-from events.risk.scoring.habits.state import AgentState, encode_state
-from events.risk.scoring.habits.tables import digest
+from events.risk.scoring.contract import PRIORS, Context, Event, Marks
+from events.risk.scoring.learning import ORDINARY, relearn, teach, teach_late, unlearn
 from events.risk.scoring.marked import MOST_PLACES, places_of
 from events.risk.scoring.model import fold
-from events.risk.scoring.weights import PRIORS
+from events.risk.scoring.state import AgentState, encode_state
+from events.risk.scoring.tables import digest
 from events.tests.assessments import assess
 
 NOON = 1_700_049_600.0
@@ -141,18 +140,6 @@ def test_what_is_not_marked_scores_as_without_marks() -> None:
     found = assess(AgentState(), event, marked("x@evil.example", "bad.example", "example"))
 
     assert found.score == assess(AgentState(), event, Context()).score
-
-
-def test_marks_are_input_so_a_replay_gives_the_same_numbers() -> None:
-    context = marked("x@evil.example")
-    events = [call(minute, to=f"{'xy'[minute % 2]}@evil.example") for minute in range(20)]
-
-    runs = []
-    for _ in range(2):
-        state = AgentState()
-        runs.append(([fold(state, event, context) for event in events], encode_state(state)))
-
-    assert runs[0] == runs[1]
 
 
 def test_places_are_targets_and_hosts_but_no_mail_providers() -> None:

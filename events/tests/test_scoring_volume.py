@@ -3,10 +3,9 @@
 import pytest
 
 from events.risk.scoring.contract import Context, Event, RiskVerdict
-from events.risk.scoring.habits.paid import note_paid, was_paid
-from events.risk.scoring.habits.state import AgentState
-from events.risk.scoring.habits.tables import Table, digest
 from events.risk.scoring.model import fold
+from events.risk.scoring.state import AgentState
+from events.risk.scoring.tables import Table, digest, note_paid, was_paid
 from events.tests.test_scoring_gaming import DAY, HOUR, MINUTE, MONDAY, READ, grown
 
 PAYEE = digest("de09")

@@ -9,10 +9,9 @@ from agents.tests.factories import make_active_agent, make_agent, make_retired_a
 from auditlog.models import AuditEntry
 from auditlog.vocabulary import AuditAction
 from compliance.core.identifiers import new_id
-from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
 from events.tests.conftest import World, shared_world
-from events.tests.factories import make_high_event
+from tenancy.tests.factories import make_key, make_tenant, make_test_key
 
 PAYLOAD = {"order": 7, "note": "é", "amount": 1.5}
 
@@ -100,13 +99,6 @@ def test_agent_that_is_not_active_and_certified_is_refused(world: World, make: A
 
     assert answer.status_code == 422
     assert answer.json() == {"error": "Agent is not active"}
-
-
-def test_stopped_agent_signs_nothing(world: World) -> None:
-    for _ in range(3):
-        make_high_event(world.agent)
-
-    assert world.api.post(path(world.agent.id), {"payload": PAYLOAD}).status_code == 422
 
 
 def test_key_without_the_scope_is_refused(world: World, api: ApiClient) -> None:

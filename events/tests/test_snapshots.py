@@ -12,16 +12,16 @@ from compliance.celery import schedule
 from compliance.core.clock import now
 from compliance.core.identifiers import first_id_at, new_id
 from compliance.stores import redis
-from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.owner import owning
 from events.ingest.event_input import EventInput
 from events.ingest.ingestion import DeferredEvent, Submission, ingest_together
 from events.ingest.storage import ScoredEvent
 from events.models import ScorerProgress, ScorerSnapshot
-from events.risk import rebuilding, snapshots, state_cache
+from events.risk import snapshots, state_cache
 from events.risk.state_cache import CachedState
 from events.tests.factories import make_event
-from events.tests.states import habits, recalled
+from events.tests.states import habits, lose, recalled
+from tenancy.tests.factories import make_tenant
 
 LATER = snapshots.SETTLED + timedelta(seconds=1)
 
@@ -92,13 +92,13 @@ def test_agent_is_due_after_many_events_or_a_while(agent: Agent, monkeypatch: py
 def test_lost_redis_is_made_up_from_snapshot_and_events_since(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rebuilding, "REPLAYED_EVENTS", 5)
+    monkeypatch.setattr(snapshots, "REPLAYED_EVENTS", 5)
     live(agent, 12)
     take()
     live(agent, 3, "b")
     kept = habits(recalled(agent))
 
-    state_cache.forget(agent_id=str(agent.id))
+    lose(agent)
 
     assert habits(recalled(agent)) == kept
 
@@ -112,8 +112,8 @@ def test_group_goes_on_from_snapshots_of_many_agents_at_once(
     take()
     for one in (agent, sibling):
         live(one, 1)
-        state_cache.forget(agent_id=str(one.id))
-    monkeypatch.setattr(rebuilding, "rebuild", None)
+        lose(one)
+    monkeypatch.setattr(snapshots, "rebuild", None)
 
     outcomes = ingest_together(
         [Submission(one.tenant_id, EventInput(str(one.id), "api_call"), now()) for one in (agent, sibling)]
@@ -131,7 +131,7 @@ def test_snapshot_of_another_version_is_passed_over(agent: Agent, damage: dict[s
     kept = habits(recalled(agent))
     ScorerSnapshot.objects.filter(agent_id=agent.id).update(**damage)
 
-    state_cache.forget(agent_id=str(agent.id))
+    lose(agent)
 
     assert habits(recalled(agent)) == kept
 

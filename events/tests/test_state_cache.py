@@ -12,14 +12,12 @@ from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.stores import redis
-from compliance.tenancy.tests.factories import make_tenant
 from events.models import BehaviorEvent
-from events.risk import rebuilding, state_cache
-from events.risk.scoring.contract import Event
-from events.risk.scoring.habits.state import encode_state
-from events.risk.state_cache import StateUpdate
+from events.risk import snapshots, state_cache
+from events.risk.state_cache import TAG
 from events.tests.factories import make_event
-from events.tests.states import habits, recalled, stored
+from events.tests.states import habits, lose, recalled, stored, tripped_circuit
+from tenancy.tests.factories import make_tenant
 
 SCOPE = {
     "max_single_trade_usd": 1000,
@@ -45,30 +43,6 @@ def test_state_is_stored_after_the_commit(agent: Agent) -> None:
     assert recalled(agent).learned == pytest.approx(1)
 
 
-def test_state_of_another_process_is_taken_up(agent: Agent) -> None:
-    make_event(agent, details={"tool": "a"})
-    kept = state_cache._kept.get(str(agent.id))
-    make_event(agent, details={"tool": "b"})
-    assert kept is not None
-    state_cache._kept.put(str(agent.id), kept)
-
-    assert recalled(agent).learned == pytest.approx(2)
-
-
-def test_each_who_asks_gets_a_state_of_its_own(agent: Agent) -> None:
-    make_event(agent, details={"tool": "a"})
-    kept = state_cache._kept.get(str(agent.id))
-    assert kept is not None
-    mine = kept.state
-    assert mine is not None
-
-    mine.add_hour(3, 1.0)
-
-    assert kept.state is not None
-    assert encode_state(kept.state) == kept.packed
-    assert encode_state(mine) != kept.packed
-
-
 def test_rolled_back_event_leaves_no_memory(agent: Agent) -> None:
     with environments.atomic():
         make_event(agent)
@@ -83,7 +57,7 @@ def test_lost_memory_is_rebuilt_to_the_same_numbers(agent: Agent) -> None:
         make_event(agent, details={"tool": f"t{number % 3}", "to": f"host{number % 2}.example"})
     kept = recalled(agent)
 
-    state_cache.forget(agent_id=str(agent.id))
+    lose(agent)
 
     assert stored(agent) is None
     assert habits(recalled(agent)) == habits(kept)
@@ -102,13 +76,13 @@ def test_unreadable_memory_is_rebuilt_and_replaced(agent: Agent, junk: bytes) ->
 def test_long_history_is_rebuilt_from_its_end_with_the_whole_day(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rebuilding, "REPLAYED_EVENTS", 5)
+    monkeypatch.setattr(snapshots, "REPLAYED_EVENTS", 5)
     Agent.objects.filter(id=agent.id).update(financial_scope=SCOPE, updated_at=now())
     agent.refresh_from_db()
     for _ in range(12):
         make_event(agent, "transaction_initiated", details={"amount_usd": 10})
 
-    state_cache.forget(agent_id=str(agent.id))
+    lose(agent)
 
     state = recalled(agent)
     assert state.day_usd == pytest.approx(120)
@@ -123,28 +97,20 @@ def test_ingest_goes_on_without_redis(agent: Agent, redis_is_down: None) -> None
     assert recalled(agent).learned == pytest.approx(3)
 
 
-def test_state_that_missed_events_is_rebuilt_when_redis_is_back(agent: Agent) -> None:
+def test_state_that_missed_events_is_rebuilt_when_redis_is_back(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make_event(agent, details={"tool": "a"})
-    state_cache._stale[str(agent.id)] = 1
-    stale = recalled(agent)
-    make_event(agent, details={"tool": "a"})
+    with monkeypatch.context() as patch:
+        patch.setattr(state_cache, "_circuit", tripped_circuit())
+        make_event(agent, details={"tool": "a"})
+    missed = stored(agent)
 
-    assert stale.learned == pytest.approx(1)
+    state_cache.load([])
+
+    assert len(missed or b"") > TAG
+    assert len(stored(agent) or b"") == TAG
     assert recalled(agent).learned == pytest.approx(2)
-    assert str(agent.id) not in state_cache._stale
-
-
-def test_processes_that_score_one_agent_lose_nothing_of_each_other(agent: Agent) -> None:
-    def send(_: int) -> None:
-        with environments.use(Environment.LIVE):
-            make_event(agent, details={"tool": "a"})
-        connections.close_all()
-
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(send, range(20)))
-
-    assert recalled(agent).learned == pytest.approx(20)
-    assert BehaviorEvent.objects.of_agent(agent.id).count() == 20
 
 
 def test_environments_do_not_share_memory(agent: Agent) -> None:
@@ -167,48 +133,11 @@ def test_redis_that_failed_is_not_asked_again_at_once(
     assert asked == []
 
 
-def test_events_go_on_from_the_state_of_the_process_while_redis_is_away(
-    agent: Agent, redis_is_down: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make_event(agent, details={"tool": "a"})
-    monkeypatch.setattr(rebuilding, "rebuild", None)
-
-    make_event(agent, details={"tool": "a"})
-
-    assert recalled(agent).learned == pytest.approx(2)
-
-
-def test_state_that_missed_events_is_not_built_upon(agent: Agent) -> None:
-    make_event(agent, details={"tool": "a"})
-    state_cache._circuit.failed(state_cache._circuit.admit(), pause=60)
-    make_event(agent, details={"tool": "a"})
-    state_cache._circuit = redis.make_circuit()
-    during = state_cache._kept.get(str(agent.id))
-    row = BehaviorEvent.objects.of_agent(agent.id).latest("received_at")
-    assert during is not None
-    assert during.packed is not None
-    event = Event(row.action_type, row.received_at.timestamp(), row.details)
-    late = StateUpdate(
-        str(agent.id),
-        b"another",
-        during.packed,
-        [event],
-        ["low"],
-        [str(row.id)],
-        row.id.bytes,
-    )
-
-    state_cache.save([late])
-
-    assert stored(agent) != row.id.bytes + during.packed
-    assert recalled(agent).learned == pytest.approx(2)
-
-
 def test_processes_whose_redis_is_emptied_now_and_then_learn_each_event_once(agent: Agent) -> None:
     def send(number: int) -> None:
         with environments.use(Environment.LIVE):
             if number % 10 == 5:
-                state_cache.forget(agent_id=str(agent.id))
+                lose(agent)
             else:
                 make_event(agent, details={"tool": "a"})
         connections.close_all()

@@ -1,7 +1,5 @@
 """The events' tasks run in the environment that their message names."""
 
-from datetime import timedelta
-
 from celery import Task
 
 from agents.models import Agent
@@ -54,16 +52,6 @@ def test_sweep_stops_agents_of_its_environment_only(world: World) -> None:
 
     run(tasks.sweep_high_risk, Environment.LIVE)
     assert Agent.objects.get(id=world.agent.id).status == "suspended"
-
-
-def test_fading_task_writes_the_present_risk(world: World) -> None:
-    Agent.objects.filter(id=world.agent.id).update(
-        risk_score=0.8, risk_updated_at=now() - timedelta(days=7, hours=12)
-    )
-
-    run(tasks.fade_risk, Environment.LIVE)
-
-    assert 0.39 < Agent.objects.get(id=world.agent.id).risk_score < 0.41
 
 
 def test_both_tasks_are_on_the_clock_in_both_environments() -> None:

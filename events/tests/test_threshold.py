@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.db import connections
@@ -18,12 +19,12 @@ from certificates.tests.factories import make_certificate, make_certified_agent
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.client import ApiClient
-from events.ingest import threshold
+from events.ingest import reactions
 from events.models import BehaviorEvent
 from events.tests.conftest import World
 from events.tests.factories import make_event, make_high_event
+from tenancy.tests.factories import make_tenant
 from webhooks.models import Webhook
 from webhooks.openapi import EXAMPLE_DATA
 from webhooks.vocabulary import EventName
@@ -186,7 +187,12 @@ def test_old_strikes_do_not_count_after_reinstatement(world: World) -> None:
     for minute in range(3):
         make_high_event(world.agent, received_at=minutes(minute))
     certificates.reinstate_agent(
-        tenant_id=world.tenant.id, agent_id=world.agent.id, reason="fixed", actor=ACTOR, now=minutes(4)
+        may_undo_stop=True,
+        tenant_id=world.tenant.id,
+        agent_id=world.agent.id,
+        reason="fixed",
+        actor=ACTOR,
+        now=minutes(4),
     )
     make_certificate(Agent.objects.get(id=world.agent.id))
 
@@ -196,6 +202,25 @@ def test_old_strikes_do_not_count_after_reinstatement(world: World) -> None:
     assert status_of(world.agent) == AgentStatus.ACTIVE
     make_high_event(world.agent, received_at=minutes(7))
     assert status_of(world.agent) == AgentStatus.SUSPENDED
+
+
+def test_suspending_and_reinstating_clears_no_strikes(world: World) -> None:
+    given: dict[str, Any] = {"tenant_id": world.tenant.id, "agent_id": world.agent.id, "actor": ACTOR}
+    for minute in range(2):
+        make_high_event(world.agent, received_at=minutes(minute))
+    certificates.suspend_agent(**given, reason="a look", now=minutes(2))
+    certificates.reinstate_agent(may_undo_stop=True, **given, reason="fine", now=minutes(3))
+
+    make_high_event(world.agent, received_at=minutes(4))
+
+    assert status_of(world.agent) == AgentStatus.SUSPENDED
+    certificates.reinstate_agent(may_undo_stop=True, **given, reason="fixed", now=minutes(5))
+    told = AuditEntry.objects.about(world.agent.id).of_type("agent.reinstated").order_by("created_at", "id")
+    assert [(entry.metadata or {})["strikes_cleared"] for entry in told] == [0, 3]
+    assert [entry.description.endswith("(strikes cleared: 3)") for entry in told if entry.description] == [
+        False,
+        True,
+    ]
 
 
 def test_strikes_of_one_agent_do_not_count_against_another(world: World) -> None:
@@ -212,10 +237,10 @@ def test_sweep_stops_an_agent_that_ingest_left_over_the_threshold(world: World) 
         make_high_event(world.agent, received_at=minutes(minute))
     BehaviorEvent.objects.bulk_create([_copy(event) for event in world.events()[:1]])
 
-    threshold.sweep(now=minutes(2))
+    reactions.sweep(now=minutes(2))
 
     assert audited(world)[AuditAction.AGENT_HIGH_RISK] == 1
-    threshold.sweep(now=minutes(2))
+    reactions.sweep(now=minutes(2))
     assert audited(world)[AuditAction.AGENT_HIGH_RISK] == 1
     assert status_of(world.agent) == AgentStatus.SUSPENDED
     assert certificate_of(world.agent).status == "revoked"
@@ -225,7 +250,7 @@ def test_sweep_leaves_agents_under_the_threshold_alone(world: World) -> None:
     for minute in range(2):
         make_high_event(world.agent, received_at=minutes(minute))
 
-    threshold.sweep(now=minutes(2))
+    reactions.sweep(now=minutes(2))
 
     assert status_of(world.agent) == AgentStatus.ACTIVE
 

@@ -19,7 +19,6 @@ from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.tasks import ENVIRONMENT_HEADER
 from compliance.stores import redis
-from compliance.tenancy.tests.factories import make_tenant
 from events import tasks
 from events.inbox import reviewing
 from events.ingest.storage import ScoredEvent
@@ -31,13 +30,13 @@ from events.models import (
     ScorerSnapshot,
     TenantBaseline,
 )
-from events.risk import rebuilding, snapshots, state_cache
+from events.risk import snapshots, state_cache
 from events.risk.scoring.contract import Event
-from events.risk.scoring.habits.baseline import Baseline, encode_baseline, pool
-from events.risk.scoring.habits.state import AgentState, encode_state
-from events.risk.scoring.habits.tables import digest
+from events.risk.scoring.state import AgentState, Baseline, encode_baseline, encode_state, pool
+from events.risk.scoring.tables import digest
 from events.tests.factories import make_event
-from events.tests.states import recalled
+from events.tests.states import lose, recalled
+from tenancy.tests.factories import make_tenant
 
 ACTOR = Actor.person(UUID(int=7))
 CONFIRMED, DISMISSED = ReviewVerdict.CONFIRMED, ReviewVerdict.DISMISSED
@@ -94,7 +93,7 @@ def on_days(agent: Agent, *days_ago: int) -> list[ScoredEvent]:
 
 
 def rebuilt(agent: Agent) -> AgentState:
-    return rebuilding.rebuild(agent_id=str(agent.id), has_limits=False, now=now())
+    return snapshots.rebuild(agent_id=str(agent.id), has_limits=False, now=now())
 
 
 def test_dismissed_event_is_learned_once_in_memory_and_in_a_rebuild(agent: Agent) -> None:
@@ -110,18 +109,6 @@ def test_dismissed_event_is_learned_once_in_memory_and_in_a_rebuild(agent: Agent
     ScorerSnapshot.objects.filter(agent_id=agent.id).delete()
     assert rebuilt(agent).learned == pytest.approx(before + 1, abs=0.01)
     assert not PendingReview.objects.filter(agent_id=agent.id).exists()
-
-
-def test_other_processes_take_up_what_a_verdict_taught(agent: Agent) -> None:
-    event = medium(agent)
-    kept = state_cache._kept.get(str(agent.id))
-    assert kept is not None
-
-    say(event, DISMISSED)
-    state_cache._kept.put(str(agent.id), kept)
-    make_event(agent, details={"tool": "a"})
-
-    assert recalled(agent).learned == pytest.approx(2, abs=0.01)
 
 
 def test_verdict_and_events_that_arrive_meanwhile_lose_nothing_of_each_other(agent: Agent) -> None:
@@ -227,7 +214,7 @@ def test_what_another_agent_knew_by_its_snapshot_is_not_marked(agent: Agent) -> 
     sibling = make_certified_agent(agent.tenant)
     on_days(sibling, 3, 1, 0)
     snapshots.put(state_cache.stored([str(sibling.id)]), now=now())
-    state_cache.forget(agent_id=str(sibling.id))
+    lose(sibling)
 
     assert say(medium(agent), CONFIRMED).marked == []
 
@@ -341,7 +328,7 @@ def test_verdict_is_taught_once_though_a_process_died_before_it_was_off_the_list
 
     PendingReview.objects.create(id=made.id, agent_id=agent.id, created_at=now())
     if lost != "nothing":
-        state_cache.forget(agent_id=str(agent.id))
+        lose(agent)
     if lost == "Redis and the snapshot":
         ScorerSnapshot.objects.filter(agent_id=agent.id).delete()
     assert reviewing.take_in(agent_id=agent.id, now=now())
@@ -406,7 +393,7 @@ def test_place_whose_letters_fold_into_several_can_be_marked(agent: Agent, detai
 def test_state_is_rebuilt_from_an_integer_that_no_float_holds(agent: Agent) -> None:
     make_event(agent, "transaction_initiated", details={"to": "mule-7", "amount": 10**400, "n": [-(10**400)]})
     before = recalled(agent)
-    state_cache.forget(agent_id=str(agent.id))
+    lose(agent)
 
     assert rebuilt(agent).usual_amount == before.usual_amount > 0
     assert make_event(agent, details={"tool": "a"}).risk_band == "low"

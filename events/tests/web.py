@@ -8,10 +8,9 @@ from typing import Any
 
 from agents.models import Agent
 from compliance.api.answers import Answer, Headers
-from compliance.serving.http.messages import Received
-from compliance.tenancy import keys
-from compliance.tenancy.models import ApiKey
 from compliance.tests.web import Worker
+from tenancy import keys
+from tenancy.models import ApiKey
 
 PATH = "/v1/events"
 
@@ -24,12 +23,6 @@ class Web(Worker):
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
         return await self.exchange("POST", path, headers_of(key, raw, *more), raw)
 
-    def post_twice(self, key: str, body: Any, *twice: tuple[str, str]) -> Answer:
-        """With headers that stand there more than once."""
-        raw = json.dumps(body).encode()
-        answer: Answer = self.run(self.exchange("POST", PATH, [*headers_of(key, raw), *twice], raw))
-        return answer
-
     def post(self, key: str, body: Any, *more: tuple[str, str], path: str = PATH) -> Answer:
         return self.run(self.send(key, body, *more, path=path))  # type: ignore[no-any-return]
 
@@ -40,13 +33,6 @@ class Web(Worker):
             return await asyncio.gather(*(self.send(key, body) for body in bodies))
 
         return self.run(play())  # type: ignore[no-any-return]
-
-    def ask_fast_path(self, key: str, body: Any, *more: tuple[str, str]) -> Answer | None:
-        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-        assert self.fast_path is not None
-        headers = headers_of(key, raw, *more)
-        received = Received("POST", PATH, "", headers, raw, "127.0.0.1", ("127.0.0.1", 8000))
-        return self.run(self.fast_path.answer(received))  # type: ignore[no-any-return]
 
 
 async def seconds_let_in(ask: Callable[[], Awaitable[Answer]]) -> float:

@@ -7,15 +7,13 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
-from django.utils.safestring import SafeString
 
 from agents.models import Agent
 from auditlog.actors.names import actor_shown, names_of
-from auditlog.models import AuditEntry
 from compliance.console.admin import RowPage, TenantScopedAdmin
 from compliance.console.display import EMPTY, chip, moment, score_chip, shortened, status_chip, visible
 from events.models import BehaviorEvent, EventReview
-from events.risk.words import in_words
+from events.risk.scoring.model import in_words
 from events.trail.steps import Place, TrailStep, trail_of
 
 BEFORE = "before"
@@ -47,38 +45,31 @@ TRAIL = RowPage("trail", "Activity", "route", trail_page)
 def _shown(step: TrailStep, names: Any) -> dict[str, Any]:
     row = step.row
     if isinstance(row, BehaviorEvent):
+        reasons = [reason for reason in row.reasons or () if isinstance(reason, dict)]
+        strongest = visible(in_words(str(reasons[0].get("name", "")))) if reasons else ""
         return {
-            **_cells("Event", moment(row.received_at), chip(row.action_type, verbatim=True), _risk(row)),
+            "kind": "Event",
+            "when": moment(row.received_at),
+            "what": chip(row.action_type, verbatim=True),
+            "text": format_html("{} {}", score_chip(row.risk_score, row.risk_band), strongest),
             "url": reverse("admin:events_behaviorevent_change", args=[row.pk]),
             "by": "the agent",
         }
     by = actor_shown(row.actor_id, names.get(row.actor_id), is_short=True)
     if isinstance(row, EventReview):
-        what = status_chip(row.verdict)
         return {
-            **_cells("Verdict", moment(row.reviewed_at), what, visible(row.note or EMPTY)),
+            "kind": "Verdict",
+            "when": moment(row.reviewed_at),
+            "what": status_chip(row.verdict),
+            "text": visible(row.note or EMPTY),
             "url": reverse("admin:events_eventreview_change", args=[row.pk]),
             "by": by,
         }
     return {
-        **_cells(*_entry(row)),
+        "kind": row.event_type.partition(".")[0].capitalize(),
+        "when": moment(row.created_at),
+        "what": chip(row.event_type, verbatim=True),
+        "text": visible(row.description or EMPTY),
         "url": reverse("admin:auditlog_auditentry_change", args=[row.pk]),
         "by": by,
     }
-
-
-def _entry(entry: AuditEntry) -> tuple[str, Any, SafeString, str]:
-    kind = entry.event_type.partition(".")[0].capitalize()
-    text = visible(entry.description or EMPTY)
-    return kind, moment(entry.created_at), chip(entry.event_type, verbatim=True), text
-
-
-def _cells(kind: str, when: Any, what: Any, text: Any) -> dict[str, Any]:
-    return {"kind": kind, "when": when, "what": what, "text": text}
-
-
-def _risk(event: BehaviorEvent) -> SafeString:
-    """Return the score, with the strongest reason for it."""
-    reasons = [reason for reason in event.reasons or () if isinstance(reason, dict)]
-    strongest = visible(in_words(str(reasons[0].get("name", "")))) if reasons else ""
-    return format_html("{} {}", score_chip(event.risk_score, event.risk_band), strongest)

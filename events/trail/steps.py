@@ -97,13 +97,9 @@ def _events(agent: Agent, before: Place | None, count: int) -> Iterator[TrailSte
     """Yield events in the order of their ids, as the index has them; the time of an id is its place."""
     events = BehaviorEvent.objects.of_agent(agent.id)
     if before is not None:
-        events = events.filter(id__lt=_first_event_not_before(before))
+        # The bound between the ids of events that come before the place and those that do not.
+        start, end = first_id_at(before.moment), first_id_at(before.moment + MILLISECOND)
+        bound = min(max(start, before.id), end) if moment_of(start) == before.moment else end
+        events = events.filter(id__lt=bound)
     for event in events.order_by("-id")[:count]:
         yield TrailStep(Place(moment_of(event.id), event.id), event)
-
-
-def _first_event_not_before(place: Place) -> UUID:
-    """Return the bound between the ids of events that come before a place and those that do not."""
-    start = first_id_at(place.moment)
-    end = first_id_at(place.moment + MILLISECOND)
-    return min(max(start, place.id), end) if moment_of(start) == place.moment else end

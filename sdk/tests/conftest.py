@@ -15,9 +15,9 @@ from certificates.tests.factories import make_authorities, make_certified_agent
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from delegation import services as delegation
 from events.models import BehaviorEvent
+from tenancy.tests.factories import make_key, make_tenant, make_test_key
 from tests.served import Service, serving
 
 
@@ -37,7 +37,7 @@ class Reported:
         return [event.details["n"] for event in self.events()]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def served(
     django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Service]:

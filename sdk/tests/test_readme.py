@@ -1,6 +1,7 @@
 """The quick start of the README runs as it stands."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,10 @@ def test_every_block_runs_one_after_the_other(
         exec(compile(block, str(README), "exec"), names)  # noqa: S102
 
     assert len(BLOCKS) == 5
+    for left in tmp_path.iterdir():
+        # What a reader who stands in the repository would commit by mistake.
+        ignored = subprocess.run(["git", "check-ignore", "-q", left.name], cwd=README.parent, check=False)
+        assert ignored.returncode == 0, left.name
     client = names["client"]
     assert isinstance(client, Client)
     client.close()

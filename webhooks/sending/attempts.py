@@ -8,15 +8,16 @@ from django.conf import settings
 
 from compliance.observing.correlation import Correlation
 from compliance.observing.correlation import headers_of as ids_of
+from compliance.outbound import http_client
+from compliance.outbound.http_client import Outcome, RequestOptions
 from webhooks.models import DeliveryStatus, Pace, retry_delay
-from webhooks.sending import http_client, signature
-from webhooks.sending.http_client import Outcome, RequestOptions
+from webhooks.sending import signature
 from webhooks.services import url_policy
 
 
 @dataclass(frozen=True)
 class ClaimedAttempt:
-    """What it takes to send an attempt without the database; `lease` names the claim."""
+    """The data to send an attempt without the database; `lease` names the claim."""
 
     tenant_id: UUID
     delivery_id: UUID
@@ -45,9 +46,14 @@ class AttemptResult:
 
     @property
     def retry_at(self) -> datetime | None:
-        """When the delivery is tried again; None when it is finished."""
+        """The time of the delivery's next attempt; None when it is finished.
+
+        A busy receiver may ask for more time than the schedule gives, never for less.
+        """
         delay = retry_delay(self.attempt.number, self.attempt.max_attempts)
-        return None if self.outcome.succeeded or delay is None else self.ended_at + delay
+        if self.outcome.succeeded or self.outcome.is_gone or delay is None:
+            return None
+        return self.ended_at + max(delay, self.outcome.retry_after)
 
     @property
     def status(self) -> DeliveryStatus:
@@ -57,7 +63,7 @@ class AttemptResult:
 
     @property
     def changes_health(self) -> bool:
-        """Whether the webhook's failure counts or pace must be written."""
+        """Return whether the webhook's failure counts or pace must be written."""
         changes_pace = Pace.of(self.outcome.duration) != self.attempt.pace
         return self.attempt.had_failures or not self.outcome.succeeded or changes_pace
 
@@ -67,18 +73,6 @@ def send(attempt: ClaimedAttempt) -> Outcome:
     ca_file = settings.WEBHOOK_CA_FILE or None
     options = RequestOptions(url_policy(), settings.WEBHOOK_TIMEOUT_SECONDS, ca_file)
     return http_client.post(attempt.url, body=attempt.body, headers=headers_of(attempt), options=options)
-
-
-def unsigned_headers(*, event_id: UUID, at: datetime) -> dict[str, str]:
-    """Return the headers of an attempt that began `at`, but for signatures."""
-    return {
-        "Content-Type": "application/json",
-        "User-Agent": f"{settings.SERVICE_NAME}-webhooks/1.0",
-        "Accept-Encoding": "identity",
-        "Connection": "close",
-        "webhook-id": str(event_id),
-        "webhook-timestamp": str(int(at.timestamp())),
-    }
 
 
 def headers_of(attempt: ClaimedAttempt) -> dict[str, str]:
@@ -92,7 +86,12 @@ def headers_of(attempt: ClaimedAttempt) -> dict[str, str]:
     ids = {} if attempt.correlation is None else ids_of(attempt.correlation)
     return {
         **ids,
-        **unsigned_headers(event_id=attempt.event_id, at=attempt.started_at),
+        "Content-Type": "application/json",
+        "User-Agent": f"{settings.SERVICE_NAME}-webhooks/1.0",
+        "Accept-Encoding": "identity",
+        "Connection": "close",
+        "webhook-id": str(attempt.event_id),
+        "webhook-timestamp": str(timestamp),
         **dict(zip((name, f"{name}-Previous"), signatures, strict=False)),
         "webhook-signature": " ".join(
             signature.sign_standard(attempt.body, secret, message_id=attempt.event_id, timestamp=timestamp)

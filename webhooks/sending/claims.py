@@ -4,7 +4,7 @@ A claim records the attempt and a short lease before anything is sent. The sende
 runs out the delivery can be claimed again: it may be sent twice, but is never lost.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,26 +15,20 @@ from compliance.core.encryption import decrypt
 from compliance.observing import correlation
 from compliance.stores import sql
 from webhooks.models import FAILING_AFTER, MAX_ATTEMPTS, MAX_INTERRUPTIONS, SLOW_AFTER, Pace
-from webhooks.sending import divided_claims
 from webhooks.sending.attempts import ClaimedAttempt
-from webhooks.sending.shards import COUNT, ShardTurns
 
 LEASE = timedelta(seconds=10)
 # An endpoint that has kept a request waiting for longer gets no other until it answers.
 YOUNG = timedelta(seconds=0.5)
 INTERRUPTED = "Interrupted: the sender stopped before an answer came"
 CLEAN_UP_LIMIT = 1000
-_SHARD_LOCKS = 0x77656268  # "webh": the first key of the shards' advisory locks
-_SLOW_LOCK = -1  # and the second key of that of the slots for slow endpoints
+_LOCK = 0x77656268  # "webh": the key of the advisory lock of a claim
 
-# Locks held for milliseconds make the caps exact over any number of senders: a shard's lock those of its
-# endpoints, one more that of all slow ones. Nobody waits: shards that another sender holds are left to it.
-# Should a holder hang, the server ends it. Compiling the query would cost more than running it.
+# The lock, held for milliseconds, makes the caps exact over any number of senders; no sender waits for it.
+# Should its holder hang, the server ends it. Compiling the query would cost more than running it.
 _OPEN = """
 SELECT set_config('idle_in_transaction_session_timeout', '5000', true), set_config('jit', 'off', true),
-       pg_try_advisory_xact_lock(%(locks)s, %(slow)s),
-       ARRAY(SELECT shard FROM unnest(%(shards)s::integer[]) AS shard
-             WHERE pg_try_advisory_xact_lock(%(locks)s, shard))
+       pg_try_advisory_xact_lock(%s)
 """
 # `endpoint` walks the partial index from one webhook to the next, so the cost grows with the endpoints that
 # wait, not with their backlogs. Each endpoint offers its oldest due deliveries, at most as many as it has
@@ -64,7 +58,6 @@ WITH RECURSIVE endpoint AS (
     FROM endpoint JOIN webhooks_webhook webhook ON webhook.id = endpoint.webhook_id
     LEFT JOIN in_flight ON in_flight.webhook_id = webhook.id
     WHERE webhook.active AND webhook.deleted_at IS NULL
-      AND uuid_hash(webhook.id) & %(last_shard)s = ANY(%(shards)s::integer[])
 ), slow_slots AS (
     SELECT %(slow_slots)s - COALESCE(sum(in_flight.number), 0) AS free
     FROM in_flight JOIN webhooks_webhook webhook ON webhook.id = in_flight.webhook_id
@@ -118,7 +111,7 @@ ORDER BY claimed.created_at, claimed.id
 """
 _RENEW = """
 UPDATE webhooks_delivery SET leased_until = %s
-WHERE tenant_id = ANY(%s) AND id = ANY(%s) AND lease = ANY(%s) AND status = 'in_flight'
+WHERE id = ANY(%s) AND lease = ANY(%s) AND status = 'in_flight'
 """
 # The unfinished attempt is closed and another granted: a crash is not the receiver's failure.
 _RECLAIM = """
@@ -150,55 +143,34 @@ WHERE id IN (
 """
 
 
-def claim(
-    *, limit: int, unproven: int, now: datetime, turns: ShardTurns | None = None
-) -> list[ClaimedAttempt]:
+def claim(*, limit: int, unproven: int, now: datetime) -> list[ClaimedAttempt] | None:
     """Claim at most `limit` due deliveries, which must be sent; fair to endpoints and within their slots.
 
-    At most `unproven` of them are retries, or go to endpoints not known to be quick. They come from the
-    shards whose turn it is, without those that another sender claims from now.
+    At most `unproven` of them are retries, or go to endpoints not known to be quick. None: another sender is
+    claiming at this moment.
     """
-    turns = turns or ShardTurns()
-    shards = turns.next()
-    with environments.atomic():
-        asked = {"locks": _SHARD_LOCKS, "slow": _SLOW_LOCK, "shards": shards}
-        ((_, _, may_take_slow, held),) = sql.query(_OPEN, asked)
-        rows = _claim(_values(limit, unproven, now, held, may_take_slow)) if held else []
-    turns.note(tried=shards, held=held, had_slow=may_take_slow)
-    return [_claimed(row, now) for row in rows]
-
-
-def _claim(values: dict[str, Any]) -> list[Any]:
-    return divided_claims.claim(values) if settings.DATABASE_CITUS else sql.query(_CLAIM, values)
-
-
-def _values(
-    limit: int, unproven: int, now: datetime, shards: Sequence[int], may_take_slow: bool
-) -> dict[str, Any]:
-    times = {
+    values = {
         "now": now,
         "leased_until": now + LEASE,
         "young_since": now - YOUNG,
         "slow_since": now - SLOW_AFTER,
-    }
-    return {
-        **times,
         "limit": limit,
         "unproven": unproven,
-        "shards": shards,
-        "last_shard": COUNT - 1,
         "slots": settings.WEBHOOK_SLOTS_PER_ENDPOINT,
-        "slow_slots": settings.WEBHOOK_SLOW_SLOTS if may_take_slow else 0,
+        "slow_slots": settings.WEBHOOK_SLOW_SLOTS,
         "failing_after": FAILING_AFTER,
     }
+    with environments.atomic():
+        ((_, _, has_turn),) = sql.query(_OPEN, [_LOCK])
+        rows = sql.query(_CLAIM, values) if has_turn else None
+    return None if rows is None else [_claimed(row, now) for row in rows]
 
 
 def lease(attempts: Collection[ClaimedAttempt], *, until: datetime) -> None:
     """Set the end of the leases of attempts that are still being sent; now, to release them."""
     if attempts:
-        tenants = {attempt.tenant_id for attempt in attempts}
         ids, leases = zip(*((attempt.delivery_id, attempt.lease) for attempt in attempts), strict=True)
-        sql.execute(_RENEW, [until, list(tenants), list(ids), list(leases)])
+        sql.execute(_RENEW, [until, list(ids), list(leases)])
 
 
 def clean_up(*, now: datetime) -> None:
@@ -206,18 +178,13 @@ def clean_up(*, now: datetime) -> None:
     most = MAX_ATTEMPTS + MAX_INTERRUPTIONS
     values = {"now": now, "limit": CLEAN_UP_LIMIT, "error": INTERRUPTED, "most": most}
     with environments.atomic():
-        if settings.DATABASE_CITUS:
-            divided_claims.reclaim(values)
-            divided_claims.cancel_unwanted(values)
-        else:
-            sql.execute(_RECLAIM, values)
-            sql.execute(_CANCEL_UNWANTED, values)
+        sql.execute(_RECLAIM, values)
+        sql.execute(_CANCEL_UNWANTED, values)
 
 
 def _claimed(row: Any, now: datetime) -> ClaimedAttempt:
-    *plain, body, pace, had_failures, event, created_at, secret, previous = row
+    *plain, request_id, traceparent, body, pace, had_failures, event, created_at, secret, previous = row
     secrets = tuple(decrypt(stored).decode() for stored in (secret, previous) if stored)
-    *plain, request_id, traceparent = plain
     ids = correlation.resume(request_id, traceparent) if request_id else None
     values = (*plain, bytes(body), Pace(pace), had_failures, now, event, created_at, secrets, ids)
     return ClaimedAttempt(*values)

@@ -10,13 +10,13 @@ from django.conf import settings
 from django.db import DataError, IntegrityError
 
 from compliance.core.environments import Environment
-from compliance.observing import correlation, metrics, tracing
+from compliance.observing import correlation, metrics
+from compliance.outbound.http_client import DEFECT, Outcome
+from compliance.outbound.loop import SendingLoop
+from compliance.stores import wakeups
 from webhooks.models import Pace
-from webhooks.sending import claims, results, wakeup
+from webhooks.sending import claims, results
 from webhooks.sending.attempts import AttemptResult, ClaimedAttempt, send
-from webhooks.sending.http_client import DEFECT, Outcome
-from webhooks.sending.loop import SendingLoop
-from webhooks.sending.shards import ShardTurns
 
 log = logging.getLogger(__name__)
 
@@ -26,13 +26,12 @@ CLEAN_UP_SECONDS = 1.0
 class Sender(SendingLoop[ClaimedAttempt, AttemptResult]):
     """Send what is due in `environment`, at most `size` attempts at a time."""
 
-    name, gather_seconds = "webhooks", 0.015
+    name, gather_seconds, channels = "webhooks", 0.015, (wakeups.WEBHOOKS,)
     renew_seconds = claims.LEASE.total_seconds() / 4
 
     def __init__(self, environment: Environment, *, size: int) -> None:
         super().__init__(environment, size=size)
         self._cleaned_up = 0.0
-        self._turns = ShardTurns()
 
     @property
     def poll_seconds(self) -> float:
@@ -41,9 +40,6 @@ class Sender(SendingLoop[ClaimedAttempt, AttemptResult]):
     @property
     def timeout_seconds(self) -> float:
         return settings.WEBHOOK_TIMEOUT_SECONDS
-
-    def listen(self) -> None:
-        wakeup.listen(self.environment, self.awake.set, self.stopping)
 
     def upkeep(self) -> None:
         if time.monotonic() - self._cleaned_up >= CLEAN_UP_SECONDS:
@@ -60,10 +56,10 @@ class Sender(SendingLoop[ClaimedAttempt, AttemptResult]):
         if limit <= 0:
             return ()
         unproven = max(0, free - self.size // 4)
-        claimed = claims.claim(limit=limit, unproven=unproven, now=moment, turns=self._turns)
-        if len(claimed) == limit or not self._turns.is_round_over:
+        claimed = claims.claim(limit=limit, unproven=unproven, now=moment)
+        if claimed is None or len(claimed) == limit:
             self.awake.set()
-        return claimed
+        return claimed or ()
 
     def work(self, claim: ClaimedAttempt) -> None:
         with correlation.use(claim.correlation):
@@ -89,7 +85,7 @@ class Sender(SendingLoop[ClaimedAttempt, AttemptResult]):
 
 
 def _note(claim: ClaimedAttempt, outcome: Outcome) -> None:
-    """Count an attempt, and record its span."""
+    """Count an attempt."""
     seconds, name = outcome.duration.total_seconds(), metrics.environment()
     metrics.ATTEMPTS.labels(name, "succeeded" if outcome.succeeded else "failed").inc()
     metrics.ATTEMPT_SECONDS.labels(name).observe(seconds)
@@ -97,8 +93,6 @@ def _note(claim: ClaimedAttempt, outcome: Outcome) -> None:
         # A tenant's bad endpoint waits for its slots, which tells nothing of the service.
         delay = (claim.started_at - claim.created_at).total_seconds()
         metrics.DELIVERY_DELAY_SECONDS.labels(name, claim.event).observe(max(0.0, delay))
-    failed = not outcome.succeeded
-    tracing.record(claim.correlation, "webhook delivery", kind="CLIENT", seconds=seconds, failed=failed)
 
 
 def _recorded(ended: list[AttemptResult], now: datetime) -> list[AttemptResult]:

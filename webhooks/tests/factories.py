@@ -5,8 +5,8 @@ from typing import Any
 
 from auditlog.vocabulary import Actor
 from compliance.core.clock import now
-from compliance.tenancy.models import Tenant
-from webhooks import services
+from tenancy.models import Tenant
+from webhooks import publishing, services
 from webhooks.models import Delivery, Pace, Webhook
 from webhooks.vocabulary import EventName
 
@@ -48,7 +48,7 @@ def make_delivery(
     webhook: Webhook, *, event: EventName = EventName.CERTIFICATE_REVOKED, at: datetime | None = None
 ) -> Delivery:
     """A pending delivery, due at once or at `at`."""
-    message = services.publish(
+    message = publishing.publish(
         tenant_id=webhook.tenant_id, name=event, data={"serial_number": "ab"}, now=at or now()
     )
     assert message is not None

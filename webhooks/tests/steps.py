@@ -2,16 +2,18 @@
 
 from datetime import datetime
 
+from compliance.outbound.http_client import Outcome
 from webhooks.models import Attempt, Delivery
 from webhooks.sending import claims, results
 from webhooks.sending.attempts import AttemptResult, ClaimedAttempt, send
-from webhooks.sending.http_client import Outcome
 
 
 def claim(at: datetime, total: int = 100) -> list[ClaimedAttempt]:
     """Claim what may be sent at this moment, including the deliveries of senders that died."""
     claims.clean_up(now=at)
-    return claims.claim(limit=total, unproven=total, now=at)
+    found = claims.claim(limit=total, unproven=total, now=at)
+    assert found is not None
+    return found
 
 
 def claimed(delivery: Delivery, at: datetime) -> ClaimedAttempt:

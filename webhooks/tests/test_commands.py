@@ -10,7 +10,7 @@ from django.core.management import call_command
 
 from auditlog.models import AuditEntry
 from compliance.core.clock import now
-from compliance.tenancy.tests.factories import make_tenant
+from tenancy.tests.factories import make_tenant
 from webhooks.models import Delivery
 from webhooks.tests.factories import (
     make_delivery,

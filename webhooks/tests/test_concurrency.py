@@ -13,16 +13,15 @@ from django.db import connection, connections
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
+from compliance.outbound.http_client import Outcome
+from compliance.outbound.tests.receivers import Receiver, answer, receiving
 from compliance.stores import sql
-from compliance.tenancy.tests.factories import make_tenant
+from tenancy.tests.factories import make_tenant
 from webhooks.models import Attempt, Delivery, Pace, Webhook
 from webhooks.sending import claims, results
 from webhooks.sending.attempts import AttemptResult, ClaimedAttempt
-from webhooks.sending.http_client import Outcome
 from webhooks.sending.sender import Sender
-from webhooks.sending.shards import COUNT, ShardTurns
 from webhooks.tests.factories import make_delivery, make_webhook, make_webhook_of_pace
-from webhooks.tests.receivers import Receiver, answer, receiving
 from webhooks.tests.steps import deliver
 
 OUTCOME = Outcome(timedelta(milliseconds=20), 200, "ok")
@@ -51,14 +50,29 @@ def test_two_senders_never_hold_one_delivery_together(empty_queue: None) -> None
     moment = now()
 
     found = [attempt for attempts in at_once([partial(claim_own, moment, 3)] * 4) for attempt in attempts]
-    # A shard that was held early in a round is left to its holder, who may have enough.
-    found += claim_own(moment, len(deliveries))
 
     own = [attempt for attempt in found if attempt.webhook_id == webhook.id]
     assert sorted(attempt.delivery_id for attempt in own) == sorted(row.id for row in deliveries)
     assert len({attempt.lease for attempt in own}) == 8
     assert Attempt.objects.filter(delivery__webhook=webhook).count() == 8
     end(found)
+
+
+def test_sender_leaves_the_turn_to_another_that_is_claiming(empty_queue: None) -> None:
+    make_delivery(make_webhook(make_tenant()))
+    moment = now()
+    sender = Sender(Environment.LIVE, size=4)
+
+    with environments.atomic():
+        sql.query("SELECT pg_advisory_xact_lock(%s)", [claims._LOCK])
+        calls: list[Callable[[], object]] = [
+            partial(claims.claim, limit=1, unproven=1, now=moment),
+            sender.take,
+        ]
+        found = at_once(calls)
+
+    assert found == [None, ()]
+    assert sender.awake.is_set()
 
 
 def test_cap_on_slots_holds_against_many_claimers(empty_queue: None, settings: Any) -> None:
@@ -88,41 +102,10 @@ def test_cap_on_slow_endpoints_holds_against_many_claimers(empty_queue: None, se
     end(found)
 
 
-def test_claim_under_way_holds_up_no_other(empty_queue: None) -> None:
-    webhooks = [make_webhook_of_pace(make_tenant(), Pace.QUICK) for _ in range(12)]
-    for webhook in webhooks:
-        make_delivery(webhook)
-    moment, first, second = now(), ShardTurns(), ShardTurns()
-
-    with environments.atomic():
-        # As another sender that has just begun, and holds half of the shards.
-        held = sql.query(
-            "SELECT shard FROM generate_series(0, %s) AS shard WHERE pg_try_advisory_xact_lock(%s, shard)",
-            [COUNT // 2 - 1, claims._SHARD_LOCKS],
-        )
-        (found,) = at_once([lambda: claims.claim(limit=100, unproven=100, now=moment, turns=first)])
-        assert not first.is_round_over
-
-    rest = claims.claim(limit=100, unproven=100, now=moment, turns=second)
-    assert len(held) == COUNT // 2
-    assert second.is_round_over
-    assert len(found + rest) == len(webhooks)
-    assert {shard_of(attempt.webhook_id) for attempt in found} <= set(range(COUNT // 2, COUNT))
-    assert {shard_of(attempt.webhook_id) for attempt in rest} <= set(range(COUNT // 2))
-    end(found + rest)
-
-
-def shard_of(webhook_id: object) -> int:
-    ((found,),) = sql.query("SELECT uuid_hash(%s) & %s", [webhook_id, COUNT - 1])
-    return int(found)
-
-
 def claim_own(moment: datetime, total: int) -> list[ClaimedAttempt]:
-    """Claim as a sender does, until no other holds what might be due."""
-    turns, found = ShardTurns(), list[ClaimedAttempt]()
-    while not turns.is_round_over and len(found) < total:
-        most = total - len(found)
-        found += claims.claim(limit=most, unproven=most, now=moment, turns=turns)
+    """Claim once no other does."""
+    while (found := claims.claim(limit=total, unproven=total, now=moment)) is None:
+        pass
     return found
 
 

@@ -5,12 +5,11 @@ from typing import Any
 import pytest
 
 from auditlog.models import AuditEntry
-from compliance.api.rest.permissions import Scope
 from compliance.core import environments
 from compliance.core.encryption import decrypt
 from compliance.core.environments import Environment
-from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
 from compliance.tests.client import ApiClient
+from tenancy.tests.factories import make_key, make_tenant, make_test_key
 from webhooks.models import Webhook
 from webhooks.tests.factories import make_webhook
 from webhooks.vocabulary import EventName
@@ -197,13 +196,3 @@ def test_same_idempotency_key_gives_the_same_webhook_and_secret(api: ApiClient) 
 
     assert first.json() == second.json()
     assert len(client.get("/v1/webhooks").json()["data"]) == 1
-
-
-def test_credentials_are_needed(api: ApiClient) -> None:
-    assert api.post("/v1/webhooks", BODY).status_code == 401
-
-
-def test_scope_is_needed(api: ApiClient) -> None:
-    client = api.as_key(make_key(make_tenant(), [Scope.WEBHOOKS_READ]))
-
-    assert client.post("/v1/webhooks", BODY).status_code == 403

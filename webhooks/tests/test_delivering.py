@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from compliance.core.clock import now
-from compliance.tenancy.tests.factories import make_tenant
+from compliance.outbound.http_client import Outcome
+from compliance.outbound.tests import receivers
+from compliance.outbound.tests.receivers import Receiver, answer, answers, receiving
+from tenancy.tests.factories import make_tenant
 from webhooks import services
 from webhooks.models import Attempt, Delivery, Webhook
 from webhooks.sending import claims, signature
-from webhooks.sending.http_client import Outcome
-from webhooks.tests import receivers
 from webhooks.tests.factories import (
     ACTOR,
     make_delivery,
@@ -21,7 +22,6 @@ from webhooks.tests.factories import (
     make_webhook,
     make_webhook_with_secret,
 )
-from webhooks.tests.receivers import Receiver, answer, answers, receiving
 from webhooks.tests.steps import claim, claimed, deliver, settle
 
 SECOND = timedelta(seconds=1)
@@ -298,3 +298,13 @@ def test_result_is_taken_once() -> None:
     assert settle(attempt, BAD, START) is False
 
     assert reloaded(delivery).status == "succeeded"
+
+
+@pytest.mark.parametrize(("asked", "waited"), [(0, 1), (30, 30)])
+def test_receiver_may_postpone_the_next_try_but_not_hasten_it(asked: int, waited: int) -> None:
+    delivery = make_delivery(make_webhook(make_tenant()), at=START)
+    busy = Outcome(timedelta(milliseconds=20), 503, "no", retry_after=asked * SECOND)
+
+    assert settle(claimed(delivery, START), busy, START)
+
+    assert reloaded(delivery).next_attempt_at == START + waited * SECOND

@@ -8,13 +8,13 @@ import pytest
 from django.urls import reverse
 
 from auditlog.models import AuditEntry
-from compliance.tenancy.models import Role, Tenant
-from compliance.tenancy.tests.factories import make_key, make_tenant
+from compliance.outbound.http_client import Outcome
 from compliance.tests.client import ApiClient
 from compliance.tests.console import console_of, make_member
+from tenancy.models import Role, Tenant
+from tenancy.tests.factories import make_key, make_tenant
 from webhooks import services
 from webhooks.models import Delivery, Webhook
-from webhooks.sending.http_client import Outcome
 from webhooks.tests.factories import ACTOR, make_delivery, make_webhook
 from webhooks.tests.steps import claim, settle
 
@@ -46,6 +46,32 @@ def disabled(tenant: Tenant) -> Webhook:
     fail(webhook, START + 60 * SECOND)
     assert webhook.disabled_at is not None
     return webhook
+
+
+def test_receiver_that_is_gone_is_disabled_at_once() -> None:
+    webhook = make_webhook(make_tenant())
+    waiting = make_delivery(webhook, at=START + 600 * SECOND)
+    delivery = make_delivery(webhook, at=START)
+    (attempt,) = claim(START)
+
+    assert settle(attempt, Outcome(timedelta(milliseconds=20), 410, "gone"), START)
+
+    webhook.refresh_from_db()
+    assert (webhook.active, webhook.disabled_at) == (False, START)
+    assert {one.status for one in Delivery.objects.filter(id__in=[waiting.id, delivery.id])} == {"failed"}
+    assert AuditEntry.objects.filter(description__contains="410 Gone", affected_id=str(webhook.id)).exists()
+
+
+def test_answer_of_a_former_address_does_not_disable_the_new_one() -> None:
+    webhook = make_webhook(make_tenant())
+    make_delivery(webhook, at=START)
+    (attempt,) = claim(START)
+    Webhook.objects.filter(id=webhook.id).update(url="https://other.example.org/hook")
+
+    settle(attempt, Outcome(timedelta(milliseconds=20), 410, "gone"), START)
+
+    webhook.refresh_from_db()
+    assert webhook.active
 
 
 def test_webhook_is_disabled_after_so_many_failed_deliveries_over_so_long() -> None:

@@ -13,10 +13,10 @@ from collections.abc import Callable
 import pytest
 import redis
 
+from compliance.outbound.tests.receivers import Receiver, Script, answer, receiving
 from compliance.tests import test_stack
 from compliance.tests.test_stack import HEAL_SECONDS, Stack, processes_of
 from compliance.tests.waiting import eventually, kill
-from webhooks.tests.receivers import Receiver, Script, answer, receiving
 
 pytestmark = [pytest.mark.slow, pytest.mark.drill]
 

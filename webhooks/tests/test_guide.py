@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
+from compliance.outbound import http_client
+from compliance.outbound.addresses import UrlPolicy
+from compliance.outbound.http_client import Outcome, RequestOptions
 from webhooks.openapi import EXAMPLE_DATA
-from webhooks.sending import http_client, signature
-from webhooks.sending.addresses import UrlPolicy
-from webhooks.sending.http_client import Outcome, RequestOptions
+from webhooks.sending import signature
 
 GUIDE = (Path(settings.BASE_DIR) / "docs/webhooks.md").read_text()
 OPTIONS = RequestOptions(UrlPolicy(allow_http=True, allow_private=True), timeout_seconds=10)

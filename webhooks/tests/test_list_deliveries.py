@@ -4,15 +4,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from compliance.api.rest.permissions import Scope
 from compliance.core.clock import now
-from compliance.tenancy.models import Tenant
-from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
+from compliance.outbound.tests.receivers import answer, receiving
 from compliance.tests.client import ApiClient
+from tenancy.models import Tenant
+from tenancy.tests.factories import make_key, make_tenant
 from webhooks import services
 from webhooks.models import Webhook
 from webhooks.tests.factories import ACTOR, make_delivery, make_finished_delivery, make_webhook
-from webhooks.tests.receivers import answer, receiving
 from webhooks.tests.steps import deliver
 from webhooks.vocabulary import EventName
 
@@ -130,18 +129,3 @@ def test_bad_parameter_is_refused(client: ApiClient, tenant: Tenant, query: str)
 
     assert response.status_code == 400
     assert set(response.json()) == {"error"}
-
-
-def test_other_tenants_and_the_other_environment_find_nothing(api: ApiClient, tenant: Tenant) -> None:
-    webhook = make_webhook(tenant)
-    make_delivery(webhook)
-
-    for key in (make_key(make_tenant()), make_test_key(tenant)):
-        assert api.as_key(key).get(path(webhook)).status_code == 404
-
-
-def test_credentials_and_scope_are_needed(api: ApiClient, tenant: Tenant) -> None:
-    webhook = make_webhook(tenant)
-
-    assert api.get(path(webhook)).status_code == 401
-    assert api.as_key(make_key(tenant, [Scope.WEBHOOKS_WRITE])).get(path(webhook)).status_code == 403

@@ -8,7 +8,7 @@ from django.db import IntegrityError
 
 from compliance.core import environments
 from compliance.core.clock import now
-from compliance.tenancy.tests.factories import make_tenant
+from tenancy.tests.factories import make_tenant
 from webhooks.models import Delivery, Webhook, retry_delay
 from webhooks.tests.factories import make_delivery, make_webhook
 

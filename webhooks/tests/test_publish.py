@@ -9,9 +9,9 @@ import pytest
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from compliance.tenancy.services import get_tenant
-from compliance.tenancy.tests.factories import make_tenant
-from webhooks import services
+from tenancy.services import get_tenant
+from tenancy.tests.factories import make_tenant
+from webhooks import publishing
 from webhooks.models import Delivery, Message
 from webhooks.openapi import EXAMPLE_DATA, example_envelope
 from webhooks.tests.factories import make_inactive_webhook, make_webhook
@@ -19,7 +19,7 @@ from webhooks.vocabulary import DELIVERABLE_EVENTS, EventName
 
 
 def publish(tenant_id: UUID, name: EventName = EventName.CERTIFICATE_REVOKED) -> Message | None:
-    return services.publish(tenant_id=tenant_id, name=name, data={"a": 1}, now=now())
+    return publishing.publish(tenant_id=tenant_id, name=name, data={"a": 1}, now=now())
 
 
 def test_each_subscribed_webhook_gets_a_delivery_of_one_message() -> None:
@@ -57,7 +57,7 @@ def test_body_is_written_once_with_times_and_ids_as_text() -> None:
     make_webhook(tenant)
     moment = datetime(2026, 11, 20, 9, 15, 0, 123456, tzinfo=UTC)
 
-    message = services.publish(
+    message = publishing.publish(
         tenant_id=tenant.id,
         name=EventName.CERTIFICATE_REVOKED,
         data={"agent_id": tenant.id, "revoked_at": moment},

@@ -6,14 +6,13 @@ from typing import Any
 import pytest
 
 from auditlog.models import AuditEntry
-from compliance.api.rest.permissions import Scope
 from compliance.core.clock import now
-from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
+from compliance.outbound.tests.receivers import answer, receiving
 from compliance.tests.client import ApiClient
+from tenancy.tests.factories import make_key, make_tenant
 from webhooks import services
 from webhooks.models import Delivery, Webhook
 from webhooks.tests.factories import ACTOR, make_delivery, make_finished_delivery, make_webhook
-from webhooks.tests.receivers import answer, receiving
 from webhooks.tests.steps import claimed, deliver
 
 
@@ -86,22 +85,6 @@ def test_delivery_of_another_webhook_is_not_found(api: ApiClient) -> None:
 
     assert (crossed.status_code, nonsense.status_code) == (404, 404)
     assert crossed.json() == {"error": "Delivery not found"}
-
-
-def test_other_tenants_and_the_other_environment_find_nothing(api: ApiClient) -> None:
-    tenant = make_tenant()
-    delivery = make_finished_delivery(make_webhook(tenant), "failed")
-
-    for key in (make_key(make_tenant()), make_test_key(tenant)):
-        assert api.as_key(key).post(path(delivery)).status_code == 404
-
-
-def test_credentials_and_scope_are_needed(api: ApiClient) -> None:
-    tenant = make_tenant()
-    delivery = make_finished_delivery(make_webhook(tenant), "failed")
-
-    assert api.post(path(delivery)).status_code == 401
-    assert api.as_key(make_key(tenant, [Scope.WEBHOOKS_READ])).post(path(delivery)).status_code == 403
 
 
 def recover(webhook: Webhook, **ago: Any) -> list[Delivery]:

@@ -5,14 +5,13 @@ from datetime import timedelta
 import pytest
 
 from auditlog.models import AuditEntry
-from compliance.api.rest.permissions import Scope
 from compliance.core.clock import now
-from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
+from compliance.outbound.tests.receivers import answer, receiving
 from compliance.tests.client import ApiClient
+from tenancy.tests.factories import make_key, make_tenant
 from webhooks import services
 from webhooks.sending import signature
 from webhooks.tests.factories import ACTOR, make_delivery, make_webhook, make_webhook_with_secret
-from webhooks.tests.receivers import answer, receiving
 from webhooks.tests.steps import deliver
 
 
@@ -110,19 +109,3 @@ def test_lost_answer_can_be_asked_for_again(api: ApiClient) -> None:
     first, second = (client.post(path, Idempotency_Key="rotation") for _ in range(2))
 
     assert first.json() == second.json()
-
-
-def test_other_tenants_and_the_other_environment_find_nothing(api: ApiClient) -> None:
-    tenant = make_tenant()
-    path = f"/v1/webhooks/{make_webhook(tenant).id}/rotate-secret"
-
-    for key in (make_key(make_tenant()), make_test_key(tenant)):
-        assert api.as_key(key).post(path).status_code == 404
-
-
-def test_credentials_and_scope_are_needed(api: ApiClient) -> None:
-    tenant = make_tenant()
-    path = f"/v1/webhooks/{make_webhook(tenant).id}/rotate-secret"
-
-    assert api.post(path).status_code == 401
-    assert api.as_key(make_key(tenant, [Scope.WEBHOOKS_READ])).post(path).status_code == 403

@@ -15,17 +15,17 @@ from django.db import connections
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from compliance.tenancy.tests.factories import make_tenant
+from compliance.outbound.http_client import Outcome
+from compliance.outbound.tests.receivers import HANG_SECONDS, answer, answers, receiving, silence
 from compliance.tests.owner import end_sessions
 from compliance.tests.waiting import eventually
-from webhooks import services
+from tenancy.tests.factories import make_tenant
+from webhooks import publishing
 from webhooks.models import Attempt, Delivery, Pace, Webhook
 from webhooks.sending import claims
 from webhooks.sending.attempts import ClaimedAttempt, send
-from webhooks.sending.http_client import Outcome
 from webhooks.sending.sender import Sender
 from webhooks.tests.factories import make_delivery, make_webhook, make_webhook_of_pace
-from webhooks.tests.receivers import HANG_SECONDS, answer, answers, receiving, silence
 from webhooks.vocabulary import EventName
 
 pytestmark = pytest.mark.usefixtures("empty_queue", "loopback")
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("empty_queue", "loopback")
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compliance.stores.announcements.LISTEN_SECONDS", 0.05)
+    monkeypatch.setattr("compliance.stores.wakeups.LISTEN_SECONDS", 0.05)
 
 
 @contextmanager
@@ -59,7 +59,7 @@ def test_notification_wakes_the_sender(settings: Any) -> None:
     settings.WEBHOOK_POLL_SECONDS = 600.0
 
     def wakes(webhook: Webhook) -> bool:
-        """Whether one more delivery is announced and sent; Redis may lose an announcement."""
+        """Return whether one more delivery is announced and sent; Redis may lose an announcement."""
         make_delivery(webhook)
         return eventually(lambda: statuses(webhook) == {"succeeded"}, seconds=2)
 
@@ -97,7 +97,7 @@ def test_first_retry_comes_a_second_after_the_failure() -> None:
 
 
 def test_endpoints_that_hang_delay_no_other(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webhooks.sending.loop.CLOSING_SECONDS", 0.1)
+    monkeypatch.setattr("compliance.outbound.loop.CLOSING_SECONDS", 0.1)
     settings.WEBHOOK_TIMEOUT_SECONDS = HANG_SECONDS
     settings.WEBHOOK_SENDER_THREADS = 32
     settings.WEBHOOK_SLOW_SLOTS = 2
@@ -107,7 +107,7 @@ def test_endpoints_that_hang_delay_no_other(settings: Any, monkeypatch: pytest.M
             dead = make_webhook_of_pace(tenant, Pace.QUICK, ["agent.created"])
             Webhook.objects.filter(id=dead.id).update(url=hanging.url)
         for _ in range(5):
-            services.publish(tenant_id=tenant.id, name=EventName.AGENT_CREATED, data={}, now=now())
+            publishing.publish(tenant_id=tenant.id, name=EventName.AGENT_CREATED, data={}, now=now())
         healthy = make_webhook(make_tenant(), receiver.url)
         assert eventually(lambda: hanging.connections >= settings.WEBHOOK_SENDER_THREADS // 2)
         make_delivery(healthy)
@@ -119,7 +119,7 @@ def test_endpoints_that_hang_delay_no_other(settings: Any, monkeypatch: pytest.M
 
 
 def test_lease_is_renewed_while_an_answer_is_awaited(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webhooks.sending.loop.CLOSING_SECONDS", 0.1)
+    monkeypatch.setattr("compliance.outbound.loop.CLOSING_SECONDS", 0.1)
     monkeypatch.setattr("webhooks.sending.sender.Sender.renew_seconds", 0.1)
     settings.WEBHOOK_TIMEOUT_SECONDS = HANG_SECONDS
     with receiving(silence) as receiver, at_work():
@@ -145,7 +145,7 @@ def test_sender_that_loses_its_connection_goes_on() -> None:
 
 
 def test_what_a_stopped_sender_leaves_is_free_at_once(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webhooks.sending.loop.CLOSING_SECONDS", 0.1)
+    monkeypatch.setattr("compliance.outbound.loop.CLOSING_SECONDS", 0.1)
     settings.WEBHOOK_TIMEOUT_SECONDS = HANG_SECONDS
     with receiving(silence) as receiver:
         webhook = make_webhook(make_tenant(), receiver.url)
@@ -165,7 +165,7 @@ def test_database_that_stays_away_is_said_once(
     settings: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Also by a sender that is stopped meanwhile, which tries again at intervals."""
-    monkeypatch.setattr("webhooks.sending.loop.CLOSING_SECONDS", 1.2)
+    monkeypatch.setattr("compliance.outbound.loop.CLOSING_SECONDS", 1.2)
     settings.WEBHOOK_TIMEOUT_SECONDS = HANG_SECONDS
     tries: list[bool] = []
 
@@ -209,7 +209,7 @@ def test_node_with_another_time_takes_over_nothing_that_another_sends(
     monkeypatch: pytest.MonkeyPatch, ahead: int
 ) -> None:
     delivery = make_delivery(make_webhook(make_tenant()))
-    claimed = claims.claim(limit=1, unproven=1, now=now())
+    claimed = claims.claim(limit=1, unproven=1, now=now()) or []
     assert [one.delivery_id for one in claimed] == [delivery.id]
 
     class Shifted(datetime):

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from compliance.tenancy.tests.factories import make_tenant
+from compliance.outbound.http_client import Outcome
+from tenancy.tests.factories import make_tenant
 from webhooks.models import FAILING_AFTER, SLOW_AFTER, Delivery, Pace, Webhook
 from webhooks.sending import claims
 from webhooks.sending.attempts import ClaimedAttempt
-from webhooks.sending.http_client import Outcome
 from webhooks.tests.factories import make_delivery, make_webhook, make_webhook_of_pace
 from webhooks.tests.steps import claim, settle
 from webhooks.vocabulary import EventName
@@ -178,7 +178,7 @@ def test_unproven_endpoints_and_retries_share_a_limit() -> None:
     first = make_delivery(proven, at=START + SECOND)
     new = [make_delivery(make_webhook(make_tenant()), at=START) for _ in range(3)]
 
-    taken = ids(claims.claim(limit=10, unproven=2, now=START + SECOND))
+    taken = ids(claims.claim(limit=10, unproven=2, now=START + SECOND) or [])
 
     assert set(taken) == {retries[0].id, first.id, new[0].id}
 
@@ -190,6 +190,6 @@ def test_slow_endpoints_without_free_slots_do_not_count_as_unproven(settings: An
     new, again = (make_delivery(make_webhook(make_tenant()), at=START + SECOND) for _ in range(2))
     Delivery.objects.filter(id=again.id).update(attempt_count=1)
 
-    taken = ids(claims.claim(limit=10, unproven=3, now=START + SECOND))
+    taken = ids(claims.claim(limit=10, unproven=3, now=START + SECOND) or [])
 
     assert taken == [slow[0].id, new.id, again.id]

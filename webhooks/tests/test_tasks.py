@@ -7,20 +7,19 @@ import pytest
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.core.tasks import ENVIRONMENT_HEADER, app
-from compliance.stores import redis
-from compliance.tenancy.services import get_tenant
-from compliance.tenancy.tests.factories import make_tenant
+from compliance.outbound.tests.receivers import answer, answers, receiving
+from compliance.stores import redis, wakeups
+from tenancy.services import get_tenant
+from tenancy.tests.factories import make_tenant
 from webhooks import tasks
-from webhooks.sending import wakeup
 from webhooks.tests.factories import make_delivery, make_webhook
-from webhooks.tests.receivers import answer, answers, receiving
 
 
 @pytest.fixture(autouse=True)
 def no_sender() -> None:
     for environment in Environment:
         with environments.use(environment):
-            redis.client().delete(redis.key("webhooks", "sender"))
+            redis.client().delete(redis.key(*wakeups.WEBHOOKS, "alive"))
 
 
 def sweep(environment: Environment = Environment.LIVE) -> None:
@@ -60,7 +59,7 @@ def test_other_environments_deliveries_are_left_alone(loopback: None) -> None:
 def test_worker_sends_nothing_while_a_sender_runs(loopback: None) -> None:
     with receiving(answer(200)) as receiver:
         make_delivery(make_webhook(make_tenant(), receiver.url))
-        wakeup.mark_sender_alive()
+        wakeups.mark_alive(wakeups.WEBHOOKS)
 
         sweep()
 

@@ -3,13 +3,12 @@
 import json
 
 from auditlog.models import AuditEntry
-from compliance.api.rest.permissions import Scope
 from compliance.core.clock import now
-from compliance.tenancy.tests.factories import make_key, make_tenant, make_test_key
+from compliance.outbound.tests.receivers import answer, receiving
 from compliance.tests.client import ApiClient
+from tenancy.tests.factories import make_key, make_tenant
 from webhooks.models import Delivery
 from webhooks.tests.factories import make_inactive_webhook, make_webhook
-from webhooks.tests.receivers import answer, receiving
 from webhooks.tests.steps import deliver
 
 
@@ -49,19 +48,3 @@ def test_inactive_webhook_cannot_be_tested(api: ApiClient) -> None:
 
     assert response.status_code == 422
     assert response.json() == {"error": "Webhook is not active"}
-
-
-def test_other_tenants_and_the_other_environment_find_nothing(api: ApiClient) -> None:
-    tenant = make_tenant()
-    path = f"/v1/webhooks/{make_webhook(tenant).id}/test"
-
-    for key in (make_key(make_tenant()), make_test_key(tenant)):
-        assert api.as_key(key).post(path).status_code == 404
-
-
-def test_credentials_and_scope_are_needed(api: ApiClient) -> None:
-    tenant = make_tenant()
-    path = f"/v1/webhooks/{make_webhook(tenant).id}/test"
-
-    assert api.post(path).status_code == 401
-    assert api.as_key(make_key(tenant, [Scope.WEBHOOKS_READ])).post(path).status_code == 403

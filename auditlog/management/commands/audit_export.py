@@ -20,8 +20,8 @@ TOLD_ENTRIES = 100_000
 
 class Command(ServiceCommand):
     help = (
-        "Export a tenant's sealed audit entries with the proof of each; audit_verify --export verifies the "
-        "file. Entries not sealed yet are left out."
+        "Export a tenant's sealed audit entries with the proof of each; docs/verify_audit_log.py verifies "
+        "the file. Entries not sealed yet are left out."
     )
     takes_environment = True
 

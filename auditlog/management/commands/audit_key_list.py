@@ -17,4 +17,5 @@ class Command(ServiceCommand):
 
 
 def describe(key: LogKey) -> dict[str, Any]:
-    return fields(key, "vkey", "active_from", "retired_at", "destroyed_at", uri="key_uri")
+    vkey = keys.verifier_key(key).encode()
+    return {"vkey": vkey, **fields(key, "active_from", "retired_at", "destroyed_at", uri="key_uri")}

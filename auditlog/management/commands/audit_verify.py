@@ -1,4 +1,4 @@
-"""`audit_verify`: verify audit logs, or an export of one, and name what has been tampered with."""
+"""`audit_verify`: verify audit logs, and name what has been tampered with."""
 
 import sys
 import time
@@ -11,13 +11,11 @@ from typing import Any, Final
 from django.conf import settings
 from django.db import Error
 
-from auditlog.tlog.errors import TlogError
+from auditlog.tlog.lines import TlogError
 from auditlog.tlog.notes import Note, VerifierKey
 from auditlog.tlog.policy import Policy
-from auditlog.verifying.export_file import verify_export
 from auditlog.verifying.findings import LogOutcome, Verdict
-from auditlog.verifying.live_log import Tell
-from auditlog.verifying.service import Demands, verify_log
+from auditlog.verifying.live_log import Demands, Tell, verify_log
 from compliance.core import environments
 from compliance.core.commands import ServiceCommand
 from compliance.core.environments import Environment
@@ -31,8 +29,7 @@ PAUSE_SECONDS: Final = {True: 0.2, False: 10.0}
 
 class Command(ServiceCommand):
     help = (
-        "Verify the audit log from its entries up, or an export of it. "
-        "Exit code 0: verified, 1: tampered with, 2: cannot tell."
+        "Verify the audit log from its entries up. Exit code 0: verified, 1: tampered with, 2: cannot tell."
     )
     requires_system_checks = []
 
@@ -40,7 +37,6 @@ class Command(ServiceCommand):
         several: dict[str, Any] = {"action": "append", "default": []}
         files: dict[str, Any] = {"type": Path, "metavar": "FILE"}
         parser.add_argument("--environment", choices=list(map(str, Environment)), help="verify only this log")
-        parser.add_argument("--export", **files, help="verify an export; no database is used")
         parser.add_argument(
             "--against", **several, **files, help="a checkpoint that the log must contain; may be repeated"
         )
@@ -59,21 +55,15 @@ class Command(ServiceCommand):
     def run(self, *, now: datetime, **options: Any) -> list[Verdict]:
         try:
             demands = _demands(options)
-            if options["export"]:
-                with options["export"].open("rb") as file:
-                    return [verify_export(file, name=str(options["export"]), demands=demands)]
-            return [
-                self._verified(environment, demands, now)
-                for environment in Environment
-                if options["environment"] in (None, environment)
-            ]
+            verdicts = []
+            for environment in Environment:
+                if options["environment"] in (None, environment):
+                    with environments.use(environment):
+                        verdicts.append(verify_log(demands=demands, tell=self._telling(environment), now=now))
+            return verdicts
         except (Error, OSError, TlogError, ValueError, TypeError) as error:
             # Also what no code of the service writes, in tables whose columns their owner has altered.
             raise Invalid(f"Cannot tell: {type(error).__name__}: {error}") from error
-
-    def _verified(self, environment: Environment, demands: Demands, now: datetime) -> Verdict:
-        with environments.use(environment):
-            return verify_log(demands=demands, tell=self._telling(environment), now=now)
 
     def _telling(self, environment: Environment) -> Tell:
         told = time.monotonic()
@@ -91,7 +81,18 @@ class Command(ServiceCommand):
 
     def _show(self, result: list[Verdict], *, as_json: bool) -> None:
         if as_json:
-            super()._show([_row(verdict) for verdict in result], as_json=True)
+            rows = [
+                {
+                    "subject": verdict.subject,
+                    "outcome": verdict.outcome,
+                    **verdict.counts,
+                    "flaws": [asdict(flaw) for flaw in verdict.flaws],
+                    "flaw_count": verdict.flaw_count,
+                    "doubts": verdict.doubts,
+                }
+                for verdict in result
+            ]
+            super()._show(rows, as_json=True)
         else:
             for verdict in result:
                 self._show_verdict(verdict)
@@ -115,14 +116,8 @@ class Command(ServiceCommand):
 
 def _demands(options: dict[str, Any]) -> Demands:
     """Read keys, policy and checkpoints. Raises: TlogError, OSError."""
-    own = None if options["export"] else settings.AUDIT_WITNESS_POLICY
+    own = settings.AUDIT_WITNESS_POLICY
     path = options["policy"] or (Path(own) if own else None)
     policy = Policy.parse(path.read_bytes()) if path else None
     against = [(str(file), Note.parse(file.read_bytes())) for file in options["against"]]
     return Demands([VerifierKey.parse(key) for key in options["key"]], policy, against)
-
-
-def _row(verdict: Verdict) -> dict[str, Any]:
-    flaws = [asdict(flaw) for flaw in verdict.flaws]
-    more = {"flaws": flaws, "flaw_count": verdict.flaw_count, "doubts": verdict.doubts}
-    return {"subject": verdict.subject, "outcome": verdict.outcome, **verdict.counts, **more}

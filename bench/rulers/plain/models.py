@@ -52,20 +52,3 @@ class PlainCertificate(models.Model):
 
     def __str__(self) -> str:
         return self.serial_number
-
-
-class PlainTile(models.Model):
-    """What a plain view reads of a tile of the audit log's tree."""
-
-    pk = models.CompositePrimaryKey("level", "index")
-    level = models.SmallIntegerField()
-    index = models.BigIntegerField()
-    hashes = models.BinaryField()
-
-    class Meta:
-        app_label = "plain"
-        managed = False
-        db_table = "auditlog_tile"
-
-    def __str__(self) -> str:
-        return f"{self.level}/{self.index}"

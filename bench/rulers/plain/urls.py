@@ -1,15 +1,15 @@
-"""`POST /v1/events`, reading one row and one tile, the plain way."""
+"""`POST /v1/events`, and reading one row, the plain way."""
 
 import os
 from typing import Any
 from uuid import UUID
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, JsonResponse
 from django.urls import path
 from django.utils import timezone
 from rest_framework import generics, serializers
 
-from bench.rulers.plain.models import PlainCertificate, PlainEvent, PlainTile
+from bench.rulers.plain.models import PlainCertificate, PlainEvent
 
 TENANT = UUID(os.environ.get("RULER_TENANT", str(UUID(int=0))))
 
@@ -45,14 +45,7 @@ def row(request: HttpRequest, serial: str) -> JsonResponse:
     return JsonResponse({"data": rows.values("serial_number", "status", "agent_id", "issued_at").get()})
 
 
-def tile(request: HttpRequest, level: int, index: int) -> HttpResponse:
-    """One tile's octets."""
-    rows = PlainTile._default_manager.filter(level=level, index=index)
-    return HttpResponse(rows.values_list("hashes", flat=True).get(), content_type="application/octet-stream")
-
-
 urlpatterns = [
     path("v1/events", PlainEventView.as_view()),
     path("row/<str:serial>", row),
-    path("tile/<int:level>/<int:index>", tile),
 ]

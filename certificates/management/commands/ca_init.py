@@ -3,10 +3,10 @@
 from datetime import datetime
 from typing import Any
 
-from certificates import services
+from certificates import authorities
 from compliance.core import environments
 from compliance.core.commands import ServiceCommand, fields
-from compliance.keys import backend_for
+from compliance.keys.registry import backend_for
 
 
 class Command(ServiceCommand):
@@ -19,7 +19,7 @@ class Command(ServiceCommand):
 
     def run(self, *, now: datetime, **options: Any) -> dict[str, Any]:
         shards = backend_for(environments.current()).provision()
-        authority = services.bootstrap(now=now)
+        authority = authorities.bootstrap(now=now)
         return {
             "environment": options["environment"],
             **fields(authority, "serial_number", "not_after", issuing="common_name"),

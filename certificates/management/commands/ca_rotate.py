@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from auditlog.vocabulary import Actor
-from certificates import services
+from certificates import authorities
 from compliance.core.commands import ServiceCommand, fields
 
 
@@ -21,7 +21,7 @@ class Command(ServiceCommand):
         parser.add_argument("--root", action="store_true", help="under a new root, for verifiers to learn")
 
     def run(self, *, now: datetime, **options: Any) -> dict[str, Any]:
-        rotation = services.rotate(
+        rotation = authorities.rotate(
             actor=Actor.system("ca_rotate"), now=now, force=options["force"], with_root=options["root"]
         )
         made = fields(rotation.successor, "serial_number", "not_after", issuing="common_name")

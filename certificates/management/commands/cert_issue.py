@@ -6,7 +6,7 @@ from typing import Any
 
 from agents.models import Agent
 from auditlog.vocabulary import Actor
-from certificates import services
+from certificates.issuing import issuance
 from compliance.core.commands import ServiceCommand, fields
 
 
@@ -20,7 +20,7 @@ class Command(ServiceCommand):
 
     def run(self, *, now: datetime, **options: Any) -> dict[str, Any]:
         agent = Agent.objects.find(options["agent"])
-        verb = services.renew_of_agent if options["renew"] else services.issue
+        verb = issuance.renew_of_agent if options["renew"] else issuance.issue
         certificate = verb(
             tenant_id=agent.tenant_id, agent_id=agent.id, actor=Actor.system("cert_issue"), now=now
         )

@@ -7,6 +7,7 @@ from typing import Any
 
 from auditlog.vocabulary import Actor
 from certificates import services
+from certificates.lists import publication
 from certificates.models import Certificate
 from compliance.core.commands import ServiceCommand, fields
 from compliance.core.errors import Invalid, Unavailable
@@ -40,7 +41,7 @@ class Command(ServiceCommand):
 def _published(revoked: Certificate, actor: Actor, now: datetime) -> int | None:
     """The number of the list that shows it; None if another process makes it or the HSM does not answer."""
     try:
-        published = services.publish(authority_id=revoked.authority_id, actor=actor, now=now)
+        published = publication.publish(authority_id=revoked.authority_id, actor=actor, now=now)
     except Unavailable as error:
         log.warning("revoked, but the list is not published yet: %s", error.message)
         return None

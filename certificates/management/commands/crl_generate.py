@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from auditlog.vocabulary import Actor
-from certificates import services
+from certificates.lists import publication
 from certificates.models import CertificateAuthority
 from compliance.core.commands import ServiceCommand, fields
 
@@ -19,7 +19,7 @@ class Command(ServiceCommand):
 
     def run(self, *, now: datetime, **options: Any) -> list[dict[str, Any]]:
         published = [
-            services.publish(
+            publication.publish(
                 authority_id=authority.id,
                 actor=Actor.system("crl_generate"),
                 now=now,

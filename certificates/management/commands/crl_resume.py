@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from auditlog.vocabulary import Actor
-from certificates import services
-from certificates.lists.kept_lists import KeptList, parse_list, recognized
+from certificates.lists import resuming
+from certificates.lists.resuming import KeptList, parse_list, recognized
 from compliance.core.commands import ServiceCommand
 from compliance.core.errors import Invalid
 
@@ -33,7 +33,7 @@ class Command(ServiceCommand):
 
     def run(self, *, now: datetime, **options: Any) -> list[dict[str, Any]]:
         kept = [_read(path) for path in options["list"]]
-        resumed = services.resume_lists(kept=kept, actor=Actor.system("crl_resume"), now=now)
+        resumed = resuming.resume(kept=kept, actor=Actor.system("crl_resume"), now=now)
         return [
             {
                 "authority": each.authority.common_name,

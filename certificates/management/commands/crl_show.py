@@ -4,6 +4,8 @@ from argparse import ArgumentParser
 from datetime import datetime
 from typing import Any
 
+from django.db.models.functions import Length
+
 from certificates.models import CertificateAuthority, RevocationList
 from compliance.core.commands import ServiceCommand, fields
 
@@ -23,8 +25,9 @@ class Command(ServiceCommand):
         lists = RevocationList.objects.filter(authority__in=CertificateAuthority.objects.publishing(now))
         if options["scope"]:
             lists = lists.filter(scope=options["scope"])
-        newest = lists.select_related("authority").order_by("authority_id", "scope", "-number")
+        # `shard-2` before `shard-10`
+        newest = lists.annotate(length=Length("scope")).order_by("authority_id", "length", "scope", "-number")
         return [
             {**fields(found, *NAMES, **RENAMED), "is_current": found.next_update > now}
-            for found in newest.distinct("authority_id", "scope")
+            for found in newest.select_related("authority").distinct("authority_id", "length", "scope")
         ]

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from certificates.issuing import key_pool
-from compliance.core.commands import ServiceCommand
+from compliance.core.commands import ServiceCommand, between
 
 
 class Command(ServiceCommand):
@@ -13,12 +13,10 @@ class Command(ServiceCommand):
     takes_environment = True
 
     def add_own_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--size", type=int, metavar="N", help="how many keys shall wait in the pool")
+        parser.add_argument(
+            "--size", type=between(0, 100_000), metavar="N", help="how many keys shall wait in the pool"
+        )
 
     def run(self, *, now: datetime, **options: Any) -> dict[str, Any]:
-        made = key_pool.fill(now=now, size=options["size"], tell=self._tell)
+        made = key_pool.fill(now=now, size=options["size"])
         return {"environment": options["environment"], "made": made, "waiting": key_pool.waiting()}
-
-    def _tell(self, made: int) -> None:
-        if made % 50 == 0:
-            self.stderr.write(f"{made} keys made")

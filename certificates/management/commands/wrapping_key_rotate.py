@@ -19,9 +19,7 @@ class Command(ServiceCommand):
     takes_environment = True
 
     def add_own_arguments(self, parser: ArgumentParser) -> None:
-        which = parser.add_mutually_exclusive_group()
-        which.add_argument("--resume", action="store_true", help="make no new key; wrap what waits")
-        which.add_argument("--uri", default="", help="a wrapping key made with the vendor's tools")
+        parser.add_argument("--resume", action="store_true", help="make no new key; wrap what waits")
         parser.add_argument(
             "--destroy-retired",
             action="store_true",
@@ -30,8 +28,8 @@ class Command(ServiceCommand):
 
     def run(self, *, now: datetime, **options: Any) -> dict[str, Any]:
         if not options["resume"]:
-            wrapped_keys.rotate(actor=ACTOR, now=now, uri=options["uri"])
-        made = wrapped_keys.wrap_waiting(tell=lambda done: self.stderr.write(f"{done} keys wrapped"))
+            wrapped_keys.rotate(actor=ACTOR, now=now)
+        made = wrapped_keys.wrap_waiting()
         destroyed = wrapped_keys.destroy_retired(actor=ACTOR, now=now) if options["destroy_retired"] else 0
         if left := wrapped_keys.waiting().count():
             self._fail(f"{left} keys could not be wrapped: see the log", EXIT_FINDINGS)

@@ -1,11 +1,11 @@
 """`GET /v1/schema`: the OpenAPI description, in JSON unless YAML is asked for; `GET /v1/docs`: to browse it.
 
-The description is the same for everyone, so a process draws it once, at its start, and keeps it as bytes. The
-generator keeps state that threads would share: it runs under a lock.
+The description is the same for everyone, so a process draws it once, before it has threads, and keeps it as
+bytes: the generator keeps state that threads would share.
 """
 
 import hashlib
-from threading import Lock
+from functools import cache
 from typing import Any
 
 from django.http import HttpResponse
@@ -14,8 +14,8 @@ from django.utils.text import slugify
 from drf_spectacular import renderers
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.settings import spectacular_settings
-from drf_spectacular.utils import extend_schema
-from drf_spectacular.views import SpectacularSwaggerSplitView
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.views import SpectacularSwaggerView
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.request import Request
 
@@ -24,23 +24,22 @@ from compliance.api.rest.throttling import PublicThrottle
 from compliance.api.rest.views import PublicView
 
 MAX_AGE_SECONDS = 300
-_drawing = Lock()
+# Swagger UI sets inline styles.
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "font-src 'self'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+)
 Text = tuple[bytes, str]  # the description in one form, and its entity tag
-_texts: dict[str, Text] = {}
 
 
+@cache
 def draw() -> dict[str, Text]:
-    """The description by form (`json`, `yaml`), drawn by the first call of the process."""
-    with _drawing:
-        if not _texts:
-            description = SchemaGenerator().get_schema(public=True)  # type: ignore[no-untyped-call]
-            _texts["json"] = _text(renderers.OpenApiJsonRenderer().render(description))
-            _texts["yaml"] = _text(renderers.OpenApiYamlRenderer().render(description))  # type: ignore[no-untyped-call]
-    return _texts
-
-
-def _text(body: bytes) -> Text:
-    return (body, f'"{hashlib.sha256(body).hexdigest()[:32]}"')
+    """The description by form (`json`, `yaml`)."""
+    description, texts = SchemaGenerator().get_schema(public=True), {}  # type: ignore[no-untyped-call]
+    for renderer in (renderers.OpenApiJsonRenderer(), renderers.OpenApiYamlRenderer()):
+        body: bytes = renderer.render(description)
+        texts[renderer.format] = body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    return texts
 
 
 class DescribingView(PublicView):
@@ -63,21 +62,25 @@ class DescriptionView(DescribingView):
     ]
     content_negotiation_class = DefaultContentNegotiation
 
-    @extend_schema(exclude=True)
+    @extend_schema(exclude=True, parameters=[OpenApiParameter("format")])
     def get(self, request: Request) -> HttpResponse:
         renderer: Any = request.accepted_renderer
         body, etag = draw()[renderer.format]
-        response = HttpResponse(content_type=renderer.media_type)
-        response["ETag"] = etag
-        response["Cache-Control"] = f"public, max-age={MAX_AGE_SECONDS}"
-        name = slugify(spectacular_settings.TITLE)
-        response["Content-Disposition"] = f'inline; filename="{name}.{renderer.format}"'
-        conditional = get_conditional_response(request._request, etag, None, response)
-        if conditional is not None and conditional is not response:
-            return conditional
-        response.content = body
-        return response
+        name = f"{slugify(spectacular_settings.TITLE)}.{renderer.format}"
+        headers = {
+            "ETag": etag,
+            "Cache-Control": f"public, max-age={MAX_AGE_SECONDS}",
+            "Content-Disposition": f'inline; filename="{name}"',
+        }
+        response = HttpResponse(body, content_type=renderer.media_type, headers=headers)
+        return get_conditional_response(request._request, etag, None, response) or response
 
 
-class DocumentationView(DescribingView, SpectacularSwaggerSplitView):
+class DocumentationView(DescribingView, SpectacularSwaggerView):
     """The description as pages."""
+
+    @extend_schema(exclude=True)
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Any:
+        response = super().get(request, *args, **kwargs)  # type: ignore[no-untyped-call]
+        response["Content-Security-Policy"] = CONTENT_SECURITY_POLICY
+        return response

@@ -1,4 +1,4 @@
-"""Serializer fields that take JSON types as they are: no number for a string, no string for a number."""
+"""What serializers of several rooms build upon: fields that take JSON types as they are, and a PATCH."""
 
 from datetime import datetime
 from typing import Any
@@ -64,3 +64,15 @@ class PositiveField(StrictFloatField):
         if value is not None and value is not serializers.empty and value <= 0:
             raise serializers.ValidationError("Must be greater than 0.")
         return value
+
+
+class ChangesSerializer(serializers.Serializer[Any]):
+    """A PATCH: every field is optional, at least one is named, and none is unknown."""
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        unknown = sorted(set(self.initial_data) - set(self.fields))
+        if unknown:
+            raise serializers.ValidationError(f"Unknown fields: {', '.join(unknown)[:200]}")
+        if not attrs:
+            raise serializers.ValidationError("Nothing to change: name at least one field")
+        return attrs

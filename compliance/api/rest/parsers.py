@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from itertools import islice
-from math import frexp
+from math import frexp, isfinite
 from typing import IO, Any, Final
 
 import msgspec
@@ -24,16 +24,10 @@ _UNSURE: Final = object()
 PLAIN_LEVELS = 8  # nesting up to which a text is read the quick way; few go deeper
 
 
-def _plain_type() -> Any:
-    """The type msgspec decodes into: a JSON value of at most so many levels."""
-    scalar: Any = None | bool | int | float | str
-    found = scalar
-    for _ in range(PLAIN_LEVELS):
-        found = scalar | list[found] | dict[str, found]  # type: ignore[valid-type]  # made, not written
-    return found
-
-
-_decode: Final = msgspec.json.Decoder(_plain_type()).decode
+_Plain: Any = None | bool | int | float | str
+for _ in range(PLAIN_LEVELS):
+    _Plain = None | bool | int | float | str | list[_Plain] | dict[str, _Plain]
+_decode: Final = msgspec.json.Decoder(_Plain).decode  # a JSON value of at most so many levels
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -77,19 +71,30 @@ def _loads_plain(raw: bytes) -> Any:
 
 
 def _name_ends(text: bytes) -> int:
-    """How often `":` stands in the text, which ends a member's name unless a backslash stands before it."""
+    """Count `":` in the text, which ends a member's name unless a backslash stands before it."""
     return text.count(b'":') - (text.count(b'\\":') if b"\\" in text else 0)
 
 
 def _loads_strictly(raw: bytes) -> Any:
     """The same for any text, in the standard library's words where it is refused."""
+
+    def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        result = dict(pairs)
+        if len(result) != len(pairs):
+            raise Invalid("Invalid JSON: an object names the same member twice")
+        return result
+
+    def number(text: str) -> float:
+        found = float(text)
+        if isfinite(found):
+            return found
+        is_word = text[-1].isalpha()  # `json` knows NaN and Infinity
+        said = f"{text} is not a JSON number" if is_word else "a number is out of range"
+        raise Invalid(f"Invalid JSON: {said}")
+
     try:
-        value = json.loads(
-            raw.decode("utf-8"),
-            object_pairs_hook=_unique_names,
-            parse_constant=_no_constant,
-            parse_float=_finite,
-        )
+        text = raw.decode("utf-8")
+        value = json.loads(text, object_pairs_hook=unique_names, parse_constant=number, parse_float=number)
     except UnicodeDecodeError as error:
         raise Invalid("Request body is not valid UTF-8") from error
     except RecursionError as error:
@@ -125,24 +130,6 @@ def _check_text(text: str) -> None:
         raise Invalid("Strings must not contain lone surrogates")
 
 
-def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) != len(pairs):
-        raise Invalid("Invalid JSON: an object names the same member twice")
-    return result
-
-
-def _no_constant(name: str) -> Any:
-    raise Invalid(f"Invalid JSON: {name} is not a JSON number")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if number in (float("inf"), float("-inf")):
-        raise Invalid("Invalid JSON: a number is out of range")
-    return number
-
-
 def read_json(body: bytes) -> Any:
     """The value of a request's body, `{}` for an empty one. Raises: Invalid."""
     return loads(body) if body.strip() else {}
@@ -173,15 +160,14 @@ class NDJSONParser(BaseParser):
     def parse(
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> dict[str, list[Any]]:
+        found: list[Any] = []
         lines = (line for line in read_body(stream).split(b"\n") if line.strip())
-        return {self.member: [_line(line) for line in islice(lines, self.most_lines + 1)]}
-
-
-def _line(raw: bytes) -> Any:
-    try:
-        return loads(raw)
-    except Invalid as error:
-        return error
+        for line in islice(lines, self.most_lines + 1):
+            try:
+                found.append(loads(line))
+            except Invalid as error:
+                found.append(error)
+        return {self.member: found}
 
 
 def read_body(stream: IO[bytes]) -> bytes:

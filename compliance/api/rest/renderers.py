@@ -4,7 +4,11 @@ import json
 from typing import Any
 
 import orjson
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+from rest_framework.utils.mediatypes import _MediaType, media_type_matches
 
 OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
 
@@ -17,14 +21,14 @@ def dumps(value: Any, *, sort_keys: bool = False) -> bytes:
     try:
         return orjson.dumps(value, default=str, option=OPTIONS | (orjson.OPT_SORT_KEYS if sort_keys else 0))
     except orjson.JSONEncodeError:
-        text = json.dumps(
-            value, default=_plain, sort_keys=sort_keys, ensure_ascii=False, separators=(",", ":")
-        )
-        return text.encode()
 
+        def plain(one: Any) -> Any:
+            return orjson.loads(orjson.dumps(one, default=str, option=OPTIONS))
 
-def _plain(value: Any) -> Any:
-    return orjson.loads(orjson.dumps(value, default=str, option=OPTIONS))
+        separators = (",", ":")
+        return json.dumps(
+            value, default=plain, sort_keys=sort_keys, ensure_ascii=False, separators=separators
+        ).encode()
 
 
 class FastJSONRenderer(BaseRenderer):
@@ -38,3 +42,33 @@ class FastJSONRenderer(BaseRenderer):
         self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None
     ) -> bytes:
         return b"" if data is None else dumps(data)
+
+
+class AlwaysFirstRenderer(BaseContentNegotiation):
+    """The first parser that takes the body's type, and the first renderer, always."""
+
+    def select_parser(self, request: Request, parsers: Any) -> BaseParser | None:
+        chosen: BaseParser
+        for chosen in parsers:
+            if media_type_matches(chosen.media_type, request.content_type or ""):
+                return chosen
+        return None
+
+    def select_renderer(
+        self, request: Request, renderers: Any, format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        return renderers[0], renderers[0].media_type
+
+
+def accepted_types(accept: str) -> list[str]:
+    """The media types of an `Accept` header, most wanted first (RFC 9110 §12.5.1); q=0 left out."""
+    weighted: list[tuple[float, int, str]] = []
+    for position, part in enumerate(filter(None, (piece.strip() for piece in accept.split(",")))):
+        media = _MediaType(part)
+        try:
+            quality = float(media.params.get("q", 1))
+        except (TypeError, ValueError):
+            quality = 1.0
+        if quality > 0:
+            weighted.append((-quality, position, f"{media.main_type}/{media.sub_type}".lower()))
+    return [media_type for _, _, media_type in sorted(weighted)]

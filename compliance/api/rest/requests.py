@@ -1,23 +1,11 @@
-"""The type of an authenticated request."""
+"""An authenticated request, and what its key must hold: one scope for each action of a view."""
 
-from collections.abc import Collection
-from typing import Any, Protocol
-from uuid import UUID
+from typing import Any
 
+from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-
-class Credential(Protocol):
-    """What a view may ask of the API key behind a request."""
-
-    @property
-    def id(self) -> UUID: ...
-
-    @property
-    def tenant_id(self) -> UUID: ...
-
-    @property
-    def scopes(self) -> Collection[str]: ...
+from compliance.api.gate import Credential, Scope, require_scope
 
 
 class ApiRequest(Request):
@@ -30,3 +18,17 @@ def credential_of(request: Request) -> Credential | None:
     """The API key behind any request; None where nobody authenticated."""
     found: Any = request.auth
     return found or None
+
+
+class HasScope(BasePermission):
+    """The key must hold `view.required_scopes[view.action]`; a view must name one for each action."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        key = credential_of(request)
+        if key is None:
+            return False
+        # A method that the path has not: None, or "metadata" for OPTIONS; both end as a 405.
+        if view.action not in (None, "metadata"):
+            required: Scope = view.required_scopes[view.action]
+            require_scope(key, required)
+        return True

@@ -1,4 +1,4 @@
-"""How the OpenAPI description is drawn: the envelope, the errors, the key's security scheme."""
+"""Building blocks of the OpenAPI description: the envelope, the errors, the key's security scheme."""
 
 from functools import cache
 from typing import Any
@@ -8,7 +8,8 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, inline_serializer
 from rest_framework import serializers
 
-from compliance.api.rest.serializers import ChangesSerializer
+from compliance.api.rest.fields import ChangesSerializer
+from compliance.core.errors import Busy
 
 _DATE = r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
 _TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.,][0-9]{1,60})?"
@@ -117,6 +118,21 @@ class ServiceAutoSchema(AutoSchema):
             schema["required"] = list(required)
         return schema
 
+    def _get_request_body(self, direction: Any = "request") -> Any:
+        """Require a body, too, where the schema is written by hand or a change must name a field."""
+        body = super()._get_request_body(direction)  # type: ignore[no-untyped-call]
+        if body and (self.method == "PATCH" or isinstance(self.get_request_serializer(), dict)):
+            body["required"] = True
+        return body
+
+    def _get_response_bodies(self, direction: Any = "response") -> Any:
+        """Add what every write may answer that waits for a lock."""
+        found = super()._get_response_bodies(direction)
+        if self.method != "GET" and hasattr(self.view, "required_scopes") and "409" not in found:
+            busy = errors(e409=Busy.message)[409]
+            found["409"] = self._get_response_for_code(busy, "409", direction=direction)  # type: ignore[no-untyped-call]
+        return found
+
     def _is_list_view(self, serializer: Any = None) -> bool:
         return False
 
@@ -124,14 +140,8 @@ class ServiceAutoSchema(AutoSchema):
 class ApiKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
     """`Authorization: Bearer <API key>`."""
 
-    target_class = "compliance.tenancy.authentication.ApiKeyAuthentication"
+    target_class = "tenancy.authentication.ApiKeyAuthentication"
     name = "apiKey"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
         return {"type": "http", "scheme": "bearer", "bearerFormat": "API key"}
-
-
-def only_documented_paths(endpoints: list[Any], **kwargs: Any) -> list[Any]:
-    """Leave the description's own pages and the console out of the description."""
-    hidden = ("/v1/schema", "/v1/docs", "/admin")
-    return [endpoint for endpoint in endpoints if not endpoint[0].startswith(hidden)]

@@ -7,23 +7,34 @@ from rest_framework.throttling import BaseThrottle
 
 from compliance.api import gate
 from compliance.api.gate import GateRequest
-from compliance.api.rate_limits import hit
+from compliance.api.rate_limits import COUNTED_BY_OCTETS, cost_of, hit, sender_of
 from compliance.api.rest.requests import credential_of
+from compliance.core import environments
+
+
+def body_octets(request: Request) -> int:
+    """Return the size of a request's body, which the server has read."""
+    return int(request.META.get("CONTENT_LENGTH") or 0)
 
 
 class WindowThrottle(BaseThrottle):
-    """Base of the throttles: a subclass names its bucket and whom it counts."""
+    """Base of the throttles: a subclass names its bucket.
+
+    It counts the API key, or the client address of a request without one; of a key, what its tenant sends to
+    be stored as well.
+    """
 
     bucket = ""
 
-    def identity(self, request: Request) -> str:
-        return gate.client_address(GateRequest.of(request))
-
     def allow_request(self, request: Request, view: Any) -> bool:
-        limit = hit(self.bucket, self.identity(request))
-        request.rate_limit = limit  # type: ignore[attr-defined]
-        self.limit = limit
-        return limit.allowed
+        key, octets = credential_of(request), body_octets(request)
+        identity = str(key.id) if key else gate.client_address(GateRequest.of(request))
+        self.limit = hit(self.bucket, identity, cost=cost_of(octets, self.bucket))
+        if self.limit.allowed and key and octets and self.bucket in COUNTED_BY_OCTETS:
+            sent = hit(*sender_of(environments.current(), key), cost=octets)
+            self.limit = self.limit if sent.allowed else sent
+        request.rate_limit = self.limit  # type: ignore[attr-defined]
+        return self.limit.allowed
 
     def wait(self) -> float:
         return self.limit.retry_after
@@ -46,18 +57,14 @@ class KeyThrottle(WindowThrottle):
 
     bucket = "key"
 
-    def identity(self, request: Request) -> str:
-        key = credential_of(request)
-        return str(key.id) if key else gate.client_address(GateRequest.of(request))
 
-
-class EventsThrottle(KeyThrottle):
+class EventsThrottle(WindowThrottle):
     """Event ingest, for each API key, apart from its other calls."""
 
     bucket = "events"
 
 
-class GatewayThrottle(KeyThrottle):
+class GatewayThrottle(WindowThrottle):
     """Decisions for gateways, for each API key: one for each request that passes the gateway."""
 
     bucket = "gateway"

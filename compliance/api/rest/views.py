@@ -1,9 +1,12 @@
 """The base of the API's views."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 from django.http import HttpRequest
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
@@ -12,8 +15,7 @@ from rest_framework.views import APIView
 from rest_framework.viewsets import ViewSet
 
 from compliance.api import gate
-from compliance.api.gate import GateRequest
-from compliance.api.rest.permissions import Scope
+from compliance.api.gate import GateRequest, Scope
 from compliance.api.rest.throttling import PublicThrottle
 from compliance.core.errors import Invalid
 
@@ -22,6 +24,20 @@ class LimitedView(APIView):
     """Tells on every answer, refusals included, how the caller stands against the rate limit."""
 
     http_method_names = ["get", "post", "patch", "delete", "head"]
+    ignores_unknown_parameters: ClassVar[bool] = False
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Refuse, under `/v1`, query parameters that the operation does not declare.
+
+        The paths elsewhere belong to standards. OAuth's requires that unknown parameters are ignored
+        (RFC 6749 §3.2).
+        """
+        super().initial(request, *args, **kwargs)
+        handler = getattr(self, str(request.method).lower(), None)
+        if self.ignores_unknown_parameters or handler is None or not request.path.startswith("/v1/"):
+            return
+        if unknown := request.query_params.keys() - _declared_names(handler.__func__):
+            raise Invalid(f"Unknown query parameter: {min(unknown)[:100]}")
 
     @classmethod
     def presented_key(cls, request: HttpRequest) -> str | None:
@@ -33,10 +49,23 @@ class LimitedView(APIView):
         limit = getattr(request, "rate_limit", None)
         if limit is not None:
             for name, value in limit.headers().items():
-                response[name] = value
+                response.headers.setdefault(name, value)
         if isinstance(response, Response):
             response.add_post_render_callback(_untie)
         return response
+
+
+@cache
+def _declared_names(operation: Callable[..., Any]) -> frozenset[str]:
+    """The query parameters that `extend_schema` declares for an operation."""
+    described = getattr(operation, "kwargs", {}).get("schema")
+    if described is None:
+        return frozenset()
+    schema = described()
+    # All that it asks of a view is the version, and the API has one.
+    schema.view = SimpleNamespace(determine_version=lambda _: (None, None), request=None, kwargs={})
+    declared = schema.get_override_parameters()
+    return frozenset(each.name for each in declared if each.location == OpenApiParameter.QUERY)
 
 
 def _untie(response: Any) -> None:
@@ -80,7 +109,7 @@ class PublicViewSet(PublicView, ViewSet):
 
 
 def is_public(view: Any) -> bool:
-    """Whether a view that a route leads to (`as_view()`'s) needs no credentials."""
+    """Return whether a view that a route leads to (`as_view()`'s) needs no credentials."""
     return issubclass(getattr(view, "cls", object), PublicView)
 
 

@@ -1,10 +1,16 @@
 """Bad input gets a clear error in the envelope, on every path; never a 500."""
 
+import re
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
+from django.urls import URLResolver, get_resolver
 
 from agents.models import Agent
-from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.client import ApiClient
+from compliance.tests.description import description
+from tenancy.tests.factories import make_key, make_tenant
 
 
 @pytest.fixture
@@ -61,7 +67,7 @@ def test_other_content_types_are_415(client: ApiClient, content_type: str) -> No
     assert answer.json() == {"error": "Content-Type must be application/json"}
 
 
-@pytest.mark.parametrize("path", ["/", "/v1", "/v1/nothing", "/v1/agents/", "/v2/agents", "/v1/agents/%00/x"])
+@pytest.mark.parametrize("path", ["/v1", "/v1/nothing", "/v1/agents/", "/v2/agents", "/v1/agents/%00/x"])
 def test_unknown_routes_are_404(client: ApiClient, path: str) -> None:
     answer = client.get(path)
 
@@ -102,3 +108,55 @@ def test_unknown_oauth_routes_are_404_in_their_form(client: ApiClient, path: str
 
     assert answer.status_code == 404
     assert answer.json() == {"error": "invalid_request", "error_description": "Not found"}
+
+
+# Whose parameters are another standard's, or another request's.
+TAKES_ANY = (
+    "v1/ocsp",
+    "v1/ocsp/",
+    "v1/ocsp/<path:encoded>",
+    "v1/gateway/authorize/",
+    "v1/gateway/authorize/<path:target>",
+)
+
+
+def view_routes(entries: list[Any] | None = None, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """The method and the pattern of each route under `/v1`."""
+    for entry in get_resolver().url_patterns if entries is None else entries:
+        route = f"{prefix}{entry.pattern}"
+        if isinstance(entry, URLResolver):
+            yield from view_routes(entry.url_patterns, route)
+        elif route.startswith("v1/"):
+            yield from (
+                (method, route)
+                for method in getattr(entry.callback, "actions", None) or ["get"]
+                if method != "head"
+            )
+
+
+ROUTES = sorted(set(view_routes()))
+
+
+@pytest.mark.parametrize(("method", "route"), ROUTES)
+def test_unknown_query_parameter_is_refused_by_name(client: ApiClient, method: str, route: str) -> None:
+    path = "/" + re.sub("<[^>]+>", "x", route)
+
+    answer = client.raw(method.upper(), f"{path}?frob=1", b"")
+
+    is_refused = answer.status_code == 400 and b"frob" in answer.content
+    assert is_refused is (route not in TAKES_ANY), answer.content
+
+
+def test_parameters_that_an_operation_declares_are_known(client: ApiClient) -> None:
+    asked = [
+        (method.upper(), re.sub("{[^}]+}", "x", path), parameter["name"])
+        for path, operations in description()["paths"].items()
+        for method, operation in operations.items()
+        for parameter in operation.get("parameters", [])
+        if parameter["in"] == "query"
+    ]
+
+    refused = [one for one in asked if b"Unknown" in client.raw(one[0], f"{one[1]}?{one[2]}=1", b"").content]
+
+    assert len(asked) > 30
+    assert refused == []

@@ -1,16 +1,19 @@
-"""A kept answer is for the API key that it was given to, and for no other of its tenant."""
+"""A kept answer is for the API key that it was given to alone, and no longer than promised."""
 
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from compliance.api.idempotency import RETENTION
 from compliance.api.models import IdempotencyRecord
+from compliance.api.tasks import forget_answers
 from compliance.core.clock import now
-from compliance.tenancy import services as tenancy
-from compliance.tenancy.models import ApiKey
-from compliance.tenancy.tests.factories import ACTOR, make_key, make_tenant
+from compliance.core.identifiers import new_id
 from compliance.tests.client import ApiClient
+from tenancy import services as tenancy
+from tenancy.models import ApiKey
+from tenancy.tests.factories import ACTOR, make_key, make_tenant
 from webhooks.tests.factories import make_webhook
 
 HEADERS = {"Idempotency_Key": "one"}
@@ -77,3 +80,18 @@ def test_a_row_from_before_answers_nobody(api: ApiClient) -> None:
 
     assert answer.status_code == 201
     assert "Idempotent-Replayed" not in answer
+
+
+def make_record(age: timedelta) -> IdempotencyRecord:
+    return IdempotencyRecord.objects.create(
+        tenant_id=new_id(), key="key", fingerprint="f", created_at=now() - age
+    )
+
+
+def test_answers_are_forgotten_after_their_retention() -> None:
+    make_record(RETENTION + timedelta(minutes=1))
+    kept = make_record(RETENTION - timedelta(minutes=1))
+
+    forget_answers.run()
+
+    assert list(IdempotencyRecord.objects.all()) == [kept]

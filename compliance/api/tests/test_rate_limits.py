@@ -46,11 +46,11 @@ def limit(settings: Settings) -> Callable[[int], None]:
 
 
 def counted(caller: str) -> int:
-    return int(redis.client().get(f"{rate_limits._name(Caller(BUCKET, caller))}:total") or 0)
+    return int(redis.client().get(rate_limits._call(Caller(BUCKET, caller), 1, 0).total) or 0)
 
 
 def entries(caller: str) -> int:
-    return int(redis.client().llen(f"{rate_limits._name(Caller(BUCKET, caller))}:log"))
+    return int(redis.client().llen(rate_limits._call(Caller(BUCKET, caller), 1, 0).log))
 
 
 def let_through(process: ModuleType, caller: str, tries: int) -> int:
@@ -66,8 +66,8 @@ def hit_each(identities: Sequence[str]) -> list[RateLimit]:
     """In an event loop of its own."""
 
     async def play() -> list[RateLimit]:
-        async with opened(rate_limits.SCRIPT) as script:
-            return await rate_limits.hit_each(script, [Caller(BUCKET, one) for one in identities])
+        async with opened() as client:
+            return await rate_limits.hit_each(client, [(Caller(BUCKET, one), 1) for one in identities])
 
     return asyncio.run(play())
 

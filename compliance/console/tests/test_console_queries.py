@@ -11,10 +11,10 @@ from pytest_django.fixtures import Settings
 from auditlog.models import AuditEntry
 from auditlog.tests.factories import seal_and_sign
 from compliance.core.environments import Environment
-from compliance.tenancy.models import Membership, Role, Tenant
-from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.console import console_of, make_member, make_operator, populate
 from compliance.tests.url_table import PAGES, Route, routes
+from tenancy.models import Membership, Role, Tenant
+from tenancy.tests.factories import make_tenant
 
 pytestmark = pytest.mark.matrix
 

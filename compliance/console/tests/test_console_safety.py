@@ -11,11 +11,11 @@ from django.urls import reverse
 from agents.tests.factories import make_agent
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from compliance.tenancy import services
-from compliance.tenancy.models import ApiKey, Role, Tenant
-from compliance.tenancy.tests.factories import ACTOR, make_tenant
-from compliance.tests.citus import scope_of_worlds
 from compliance.tests.console import WEBHOOK_SECRET, console_of, make_member, make_operator, populate
+from compliance.tests.url_table import routes
+from tenancy import services
+from tenancy.models import ApiKey, Role, Tenant
+from tenancy.tests.factories import ACTOR, make_tenant
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{7*7}}${8*8}\u202eexe"
 
@@ -43,7 +43,7 @@ class Seen:
     pages: dict[str, str]
 
 
-@pytest.fixture(scope=scope_of_worlds)
+@pytest.fixture(scope="module")
 def seen(world_transaction: None) -> Seen:
     tenant = make_tenant(HOSTILE)
     rows = populate(tenant, Environment.LIVE, "evaluateme")
@@ -115,6 +115,37 @@ def test_console_pages_carry_a_policy_and_the_api_does_not() -> None:
     assert "Content-Security-Policy" not in Client().get("/v1/agents").headers
 
 
+def test_no_page_is_kept_by_a_browser_or_proxy() -> None:
+    client = console_of(make_operator())
+    pages = [route.url() for route in routes() if not route.is_of_a_row and route.name != "logout"]
+
+    kept = [url for url in pages if "no-store" not in client.get(url).headers["Cache-Control"]]
+
+    assert kept == []
+
+
+@pytest.mark.parametrize("address", ["/admin/live/inbox/openevent/", "/admin/live/agents/agent/1/suspend/"])
+def test_form_with_an_outdated_token_keeps_what_was_typed(address: str) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(make_operator(), backend="django.contrib.auth.backends.ModelBackend")
+    form = {"csrfmiddlewaretoken": "x" * 64, "note": "Seen <b>before</b>", "password": "hunter two"}
+
+    answer = client.post(address, form)
+
+    html = answer.content.decode()
+    assert answer.status_code == 403
+    assert "Seen &lt;b&gt;before&lt;/b&gt;" in html
+    assert f'href="{address}"' in html
+    assert "hunter two" not in html
+    assert "x" * 64 not in html
+
+
+@pytest.mark.parametrize(("short", "meant"), [("/", "/admin/"), ("/admin", "/admin/"), ("/docs", "/v1/docs")])
+def test_short_addresses_lead_somewhere(short: str, meant: str) -> None:
+    assert Client().get(short).headers["Location"] == meant
+    assert Client().post(short).status_code == 404
+
+
 @pytest.mark.parametrize(
     ("address", "status"), [("/admin/live/auth/user/", 403), ("/admin/live/no/such/page/", 404)]
 )
@@ -162,7 +193,7 @@ def test_nul_bytes_in_filters_are_refused(acme: Tenant, value: str) -> None:
 
 def test_passwords_are_not_guessed_by_trying(settings: Any) -> None:
     settings.RATE_LIMITS = {**settings.RATE_LIMITS, "sign_in": 3}
-    wrong = {"username": make_operator().get_username(), "password": "a guess"}
+    wrong = {"login": make_operator().get_username(), "password": "a guess"}
 
     answers = [Client().post("/admin/live/login/", wrong) for _ in range(4)]
 
@@ -171,7 +202,10 @@ def test_passwords_are_not_guessed_by_trying(settings: Any) -> None:
 
 def test_own_password_is_not_guessed_with_a_stolen_session(settings: Any) -> None:
     settings.RATE_LIMITS = {**settings.RATE_LIMITS, "sign_in": 2}
-    client, wrong = console_of(make_operator()), {"old_password": "a guess"}
+    operator, wrong = make_operator(), {"oldpassword": "a guess", "login": "root", "password": "a guess"}
+    operator.set_password("correct horse battery")
+    operator.save()
+    client = console_of(operator)
 
     answers = [client.post(reverse("admin:password_change"), wrong) for _ in range(3)]
 

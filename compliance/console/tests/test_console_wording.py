@@ -11,10 +11,16 @@ from compliance.console.display import spelled
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id
 from compliance.core.wording import counted
-from compliance.tenancy.models import Role, Tenant
-from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.console import address_in, console_of, make_member, make_operator, make_staff
-from events.risk.words import worth
+from compliance.tests.url_table import routes
+from events.risk.scoring.rules import worth
+from tenancy.models import Role, Tenant
+from tenancy.tests.factories import make_tenant
+
+FOREIGN_WORDS = (
+    *("yielded", "Select agent", "to view", "to change", "Authentication and Authorization", "Designates"),
+    *("admin site", "Search apps and models"),
+)
 
 
 @pytest.fixture
@@ -41,6 +47,19 @@ def test_columns_name_the_revocation_list_as_people_do() -> None:
     page = admin.site.get_model_admin(CertificateAuthority)
 
     assert str(label_for_field("crl_number", CertificateAuthority, page)) == "CRL number"
+
+
+def test_no_page_has_the_frameworks_words(acme: Tenant) -> None:
+    client, user = console_of(make_operator()), make_member(acme, Role.OFFICER)
+    lists = [route.url() for route in routes() if route.name.endswith("_changelist")]
+    forms = [route.url() for route in routes() if route.name.endswith("_add")]
+    urls = [*forms, *(f"{url}?q=nobody" for url in lists), reverse("admin:auth_user_change", args=[user.pk])]
+
+    html = {url: client.get(url).content.decode() for url in urls}
+
+    assert [(url, words) for url, text in html.items() for words in FOREIGN_WORDS if words in text] == []
+    assert "Request report" in html[reverse("admin:reports_report_add")]
+    assert "Add webhook" in client.get(reverse("admin:webhooks_webhook_changelist")).content.decode()
 
 
 @pytest.mark.parametrize("page", ["change", "suspend", "trail"])

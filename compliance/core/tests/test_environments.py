@@ -11,9 +11,9 @@ from compliance.core.clock import now
 from compliance.core.environments import Environment, EnvironmentNotSet, WrongEnvironment
 from compliance.core.identifiers import new_id
 from compliance.stores import redis
-from compliance.tenancy import services
-from compliance.tenancy.models import ApiKey, Membership, Tenant
-from compliance.tenancy.tests.factories import ACTOR, make_tenant
+from tenancy import services
+from tenancy.models import ApiKey, Membership, Tenant
+from tenancy.tests.factories import ACTOR, make_tenant
 
 
 def test_rows_go_to_the_database_of_their_environment() -> None:

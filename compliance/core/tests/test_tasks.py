@@ -3,8 +3,11 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import orjson
 import psycopg
 import pytest
 from celery.fixups.django import DjangoFixup
@@ -15,7 +18,8 @@ from compliance import celery
 from compliance.celery import PERIODS_SECONDS, schedule
 from compliance.core import environments, tasks
 from compliance.core.environments import Environment
-from compliance.stores import sql
+from compliance.localdev import parts
+from compliance.stores import redis, sql
 
 seen: list[str] = []
 backends: list[int] = []
@@ -88,7 +92,7 @@ def test_worker_replaces_connections_when_they_are_old(monkeypatch: pytest.Monke
         monkeypatch.setitem(database, "CONN_MAX_AGE", database["CONN_MAX_AGE"])
     former = {alias: database["CONN_MAX_AGE"] for alias, database in connections.settings.items()}
 
-    celery._renew_connections()
+    celery._begin()
 
     found = {alias: database["CONN_MAX_AGE"] for alias, database in connections.settings.items()}
     assert (former["default"], found["default"]) == (None, celery.CONNECTION_SECONDS)
@@ -130,4 +134,44 @@ def test_sweeps_run_over_both_environments() -> None:
 
 
 def test_every_scheduled_task_exists() -> None:
-    assert set(PERIODS_SECONDS) <= set(tasks.app.tasks)
+    assert set(PERIODS_SECONDS) | set(settings.CELERY_TASK_ROUTES) <= set(tasks.app.tasks)
+
+
+PROMISED = (
+    "auditlog.seal",
+    "certificates.publish_crl",
+    "certificates.publish_due_crls",
+    "events.sweep_high_risk",
+)
+
+
+@pytest.mark.parametrize("name", PROMISED)
+def test_what_is_promised_never_waits_behind_other_work(name: str) -> None:
+    waiting = [f"{tasks._PREFIX}{queue}" for queue in tasks.QUEUES]
+    redis.broker().delete(*waiting)
+    with environments.use(Environment.LIVE):
+        for slow in set(tasks.app.tasks) - set(settings.CELERY_TASK_ROUTES):
+            tasks.enqueue(slow)
+        tasks.enqueue(name)
+
+    (first,) = redis.broker().lrange(waiting[1], 0, -1)
+    redis.broker().delete(*waiting)
+
+    assert orjson.loads(first)["headers"]["task"] == name
+
+
+def _localdev() -> list[list[str]]:
+    return list(parts.commands("", {"WEB_WORKERS": "1"}).values())
+
+
+def _units() -> list[list[str]]:
+    units = (Path(settings.BASE_DIR) / "deploy/systemd").glob("*worker.service")
+    return [line.split() for unit in units for line in unit.read_text().splitlines() if "ExecStart=" in line]
+
+
+@pytest.mark.parametrize("commands", [_localdev, _units])
+def test_every_queue_has_a_worker_of_its_own(commands: Callable[[], list[list[str]]]) -> None:
+    """The compose file and the chart have the units' commands, which their own tests compare."""
+    taken = [command[command.index("-Q") + 1] for command in commands() if "-Q" in command]
+
+    assert sorted(taken) == sorted(tasks.QUEUES)

@@ -2,24 +2,109 @@
 
 import logging
 import threading
-import zlib
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar, TypeVarTuple
 
+import msgspec
 from django.conf import settings
 
+from compliance.core.circuit_breaker import CircuitBreaker
 from compliance.core.environments import Environment
+from compliance.core.errors import Unavailable
 from compliance.keys import base
-from compliance.keys.base import AnyPublicKey, KeyRef, KeyServiceUnavailable, SignatureAlgorithm, StoredKey
-from compliance.keys.hosts import messages
-from compliance.keys.hosts.client import KeyHostAway, KeyHostClient, client_for
-from compliance.keys.hosts.messages import AnyRequest
-from compliance.keys.sharding import ShardedBackend, main_token
+from compliance.keys.base import KeyRef, KeyServiceUnavailable, SignatureAlgorithm, StoredKey, main_token
+from compliance.keys.hosts import protocol
+from compliance.keys.hosts.protocol import KeyHostRequest, KeyHostResponse
+from compliance.keys.pkcs11.backend import Pkcs11Backend
+from compliance.observing import metrics
 
 logger = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
+Arguments = TypeVarTuple("Arguments")
+
+CONNECT_SECONDS: Final = 2.0
+# Each exceeds what the host gives the module, so that the host's error comes first.
+CALL_SECONDS: Final = 12.0
+CHECK_SECONDS: Final = 5.0
+SLOW_SECONDS: Final = 35.0
+SECONDS: Final = {
+    **dict.fromkeys(("check", "check_open"), CHECK_SECONDS),
+    **dict.fromkeys(("generate_in", "generate_wrapped", "make_wrapping_key"), SLOW_SECONDS),
+    **dict.fromkeys(("list_token", "find_tokens", "make_tokens"), SLOW_SECONDS),
+}
+FIRST_PAUSE: Final = 0.25
+LONGEST_PAUSE: Final = 2.0  # a host that died is back by then
+OUTAGES: Final = (KeyServiceUnavailable, base.KeyServiceNotConfigured)
+"""Errors of the token, not of what it was asked for."""
+
+
+class KeyHostAway(KeyServiceUnavailable):
+    """The request was not sent: nothing listens, or the host failed just now."""
+
+
+class KeyHostClient:
+    """Calls to the key host `number` from any thread."""
+
+    def __init__(self, folder: Path, number: int, environment: Environment) -> None:
+        self.number = number
+        self._folder, self._environment = folder, environment
+        self.reset_after_fork()
+        base.reset_in_children(self)
+
+    def reset_after_fork(self) -> None:
+        self._breaker = CircuitBreaker(
+            lambda seconds: KeyHostAway(retry_after=max(1, round(seconds))),
+            failures=(OSError, KeyHostAway),
+            first_pause=FIRST_PAUSE,
+            longest_pause=LONGEST_PAUSE,
+        )
+
+    @property
+    def is_away(self) -> bool:
+        return self._breaker.is_open
+
+    def is_there(self) -> bool:
+        """Return whether the host responds now, even if its tokens are lost."""
+        try:
+            self.call(Pkcs11Backend.check_open)
+        except Unavailable:
+            return not self.is_away
+        return True
+
+    def call(
+        self, operation: Callable[[Pkcs11Backend, *Arguments], Result], *arguments: *Arguments
+    ) -> Result:
+        """Return what the operation returns in the host; raises the errors of `KeyBackend`, `KeyHostAway`."""
+        name = operation.__name__
+        request = KeyHostRequest(self._environment, name, msgspec.Raw(protocol.encode(arguments)))
+        with metrics.counted(metrics.HSM_CALLS, metrics.HSM_SECONDS, f"host_{name}"):
+            response = self._exchange(request)
+            error = protocol.ERRORS[response.failure](response.message) if response.failure else None
+            if isinstance(error, OUTAGES):
+                error.retry_after = response.retry_after
+                raise error
+        if error is not None:
+            raise error
+        result: Result = protocol.decode(response.result, protocol.types_of(name)[1])
+        return result
+
+    def _exchange(self, request: KeyHostRequest) -> KeyHostResponse:
+        try:
+            with self._breaker.guarding():
+                try:
+                    connection = protocol.connect(self._folder, self.number, timeout=CONNECT_SECONDS)
+                except OSError as error:
+                    logger.warning("Key host %d is away: %s", self.number, error)
+                    raise KeyHostAway from error
+                with connection:
+                    seconds = SECONDS.get(request.operation, CALL_SECONDS)
+                    protocol.send(connection, request, seconds=seconds)
+                    return protocol.receive_response(connection, seconds=seconds)
+        except OSError as error:
+            logger.warning("Key host %d went away: %s", self.number, error or type(error).__name__)
+            raise KeyServiceUnavailable from error
 
 
 def key_host_backend(environment: Environment) -> "KeyHostBackend":
@@ -27,8 +112,7 @@ def key_host_backend(environment: Environment) -> "KeyHostBackend":
     label, _ = main_token(environment)
     folder = Path(settings.PKCS11_HOST_FOLDER)
     return KeyHostBackend(
-        [client_for(folder, number) for number in range(settings.PKCS11_HOSTS)],
-        environment,
+        [KeyHostClient(folder, number, environment) for number in range(settings.PKCS11_HOSTS)],
         label,
         shards=settings.PKCS11_SHARDS,
         so_pin=settings.PKCS11_SO_PIN,
@@ -36,17 +120,16 @@ def key_host_backend(environment: Environment) -> "KeyHostBackend":
     )
 
 
-class KeyHostBackend(ShardedBackend):
+class KeyHostBackend(base.KeyBackend):
     """Keys of one environment in the tokens of all key hosts.
 
-    While it is there, every process uses the same host for a token that several hosts have (clients of one
-    HSM). `has_divided_tokens`: each host has tokens of its own, so new shards are divided between the hosts.
+    Of several hosts that have a token (clients of one HSM), every process uses the first that is there.
+    `has_divided_tokens`: each host has tokens of its own, so new shards are divided between the hosts.
     """
 
     def __init__(
         self,
         clients: list[KeyHostClient],
-        environment: Environment,
         main_label: str,
         *,
         shards: int = 0,
@@ -54,73 +137,51 @@ class KeyHostBackend(ShardedBackend):
         has_divided_tokens: bool = False,
     ) -> None:
         super().__init__(main_label, shards=shards)
-        self._clients, self._environment, self._so_pin = clients, environment, so_pin
+        self._clients, self._so_pin = clients, so_pin
         self._has_divided_tokens = has_divided_tokens
         self._holders: dict[str, list[KeyHostClient]] = {}
         self._lock = threading.Lock()
 
-    def generate_in(self, token: str, bits: int, *, label: str, keep_public: bool) -> KeyRef:
-        request = messages.GenerateKey(self._environment, token, bits, label, keep_public)
-        uri, spki = self._ask(token, request, tuple[str, bytes])
-        return KeyRef(uri, spki)
+    def generate_in(self, token: str, bits: int, label: str, keep_public: bool) -> KeyRef:
+        return self._ask(token, Pkcs11Backend.generate_in, token, bits, label, keep_public)
 
     def sign_digest(self, uri: str, digest: bytes, algorithm: SignatureAlgorithm) -> bytes:
-        algorithm.require_digest(digest)
-        request = messages.SignDigest(self._environment, uri, digest, algorithm)
-        return self._ask(self.token_of(uri), request, bytes)
+        base.require_digest(digest)
+        return self._ask(self.token_of(uri), Pkcs11Backend.sign_digest, uri, digest, algorithm)
 
     def sign_ed25519(self, uri: str, message: bytes) -> bytes:
         base.require_message(message)
-        return self._ask(self.token_of(uri), messages.SignEd25519(self._environment, uri, message), bytes)
+        return self._ask(self.token_of(uri), Pkcs11Backend.sign_ed25519, uri, message)
 
-    def make_wrapping_key(self, *, label: str) -> base.WrappingKeyRef:
-        request = messages.MakeWrappingKey(self._environment, label)
-        return self._ask(self.main_label, request, base.WrappingKeyRef)
+    def make_wrapping_key(self, label: str) -> base.WrappingKeyRef:
+        return self._ask(self.main_label, Pkcs11Backend.make_wrapping_key, label)
 
-    def adopt_wrapping_key(self, uri: str) -> base.WrappingKeyRef:
-        request = messages.AdoptWrappingKey(self._environment, uri)
-        return self._ask(self.token_of(uri), request, base.WrappingKeyRef)
+    def generate_wrapped(self, wrapping: base.WrappingKeyRef, label: str) -> base.WrappedKey:
+        return self._ask(self.token_of(wrapping.uri), Pkcs11Backend.generate_wrapped, wrapping, label)
 
-    def generate_wrapped(self, wrapping: base.WrappingKeyRef, *, label: str) -> base.WrappedKey:
-        request = messages.GenerateWrapped(self._environment, wrapping, label)
-        return self._ask(self.token_of(wrapping.uri), request, base.WrappedKey)
-
-    def sign_wrapped(
-        self, key: KeyRef, digest: bytes, algorithm: SignatureAlgorithm, read: Callable[[], base.WrappedKey]
-    ) -> bytes:
-        if not algorithm.is_rsa:
-            raise ValueError(f"Wrapped keys are RSA keys, which do not sign {algorithm}")
-        algorithm.require_digest(digest)
-        quick = messages.SignUnwrapped(self._environment, key, digest, algorithm)
-        # An empty text: the host has not unwrapped the key.
-        if signature := self._ask(self.token_of(key.uri), quick, bytes, key=key.uri):
-            return signature
-        wrapped = read()
-        request = messages.UnwrapAndSign(self._environment, wrapped, digest, algorithm)
-        return self._ask(self.token_of(wrapped.wrapping.uri), request, bytes, key=key.uri)
+    def sign_wrapped(self, key: base.WrappedKey, digest: bytes) -> bytes:
+        base.require_digest(digest)
+        return self._ask(self.token_of(key.wrapping.uri), Pkcs11Backend.sign_wrapped, key, digest)
 
     def wrap_anew(self, wrapped: base.WrappedKey, to: base.WrappingKeyRef) -> base.WrappedKey:
-        request = messages.WrapAnew(self._environment, wrapped, to)
-        return self._ask(self.token_of(wrapped.wrapping.uri), request, base.WrappedKey)
+        return self._ask(self.token_of(wrapped.wrapping.uri), Pkcs11Backend.wrap_anew, wrapped, to)
 
-    def public_key(self, uri: str) -> AnyPublicKey:
-        request = messages.ReadPublicKey(self._environment, uri)
-        return base.read_spki(self._ask(self.token_of(uri), request, bytes))
+    def spki(self, uri: str) -> bytes:
+        return self._ask(self.token_of(uri), Pkcs11Backend.spki, uri)
 
     def destroy(self, uri: str) -> None:
-        self._ask(self.token_of(uri), messages.DestroyKey(self._environment, uri), type(None))
+        self._ask(self.token_of(uri), Pkcs11Backend.destroy, uri)
 
     def list_keys(self, label_prefix: str = "") -> list[StoredKey]:
         found: list[StoredKey] = []
         for token in self.present_tokens():
-            request = messages.ListToken(self._environment, token, label_prefix)
-            found += self._ask(token, request, list[StoredKey])
+            found += self._ask(token, Pkcs11Backend.list_token, token, label_prefix)
         return sorted(found, key=lambda key: key.uri)
 
     def check(self) -> None:
         holders = self._holders.get(self.main_label) or self._find(self.main_label)
         for client in self._clients:
-            client.call(messages.CheckTokens(self._environment, client in holders), type(None))
+            client.call(Pkcs11Backend.check if client in holders else Pkcs11Backend.check_open)
 
     def problems(self) -> list[str]:
         absent = [client.number for client in self._clients if not client.is_there()]
@@ -146,21 +207,18 @@ class KeyHostBackend(ShardedBackend):
             hosts = self._clients if self._has_divided_tokens else self._clients[:1]
             for number, client in enumerate(hosts):
                 share = [label for label in missing if self.wanted_shards.index(label) % len(hosts) == number]
-                client.call(messages.MakeTokens(self._environment, share, self._so_pin), int)
+                client.call(Pkcs11Backend.make_tokens, share, self._so_pin)
             self._search(wanted="" if self._has_divided_tokens else missing[0])
         return len(self.known_shards())
 
-    def _ask(self, token: str, request: AnyRequest, result: type[Result], *, key: str = "") -> Result:
-        """Ask the token's host, or another host that has the token while that one is away.
-
-        Hosts that share a token divide the wrapped keys in it between them: each `key` has one that is asked
-        first, so that few hosts unwrap it.
-        """
+    def _ask(
+        self, token: str, operation: Callable[[Pkcs11Backend, *Arguments], Result], *arguments: *Arguments
+    ) -> Result:
+        """Ask the token's host, or another host that has the token while that one is away."""
         away: KeyHostAway | None = None
-        holders = self._holders.get(token) or self._find(token)
-        for client in _rotated(key, holders) if key else holders:
+        for client in self._holders.get(token) or self._find(token):
             try:
-                return client.call(request, result)
+                return client.call(operation, *arguments)
             except KeyHostAway as error:
                 away = error
         raise KeyServiceUnavailable from away
@@ -182,20 +240,13 @@ class KeyHostBackend(ShardedBackend):
         """Ask each host for its tokens, new ones too if it lacks `wanted`; return whether all responded."""
         found: dict[str, list[KeyHostClient]] = {}
         is_complete = True
-        request = messages.FindTokens(self._environment, wanted)
         for client in self._clients:
             try:
-                labels = client.call(request, list[str])
+                labels = client.call(Pkcs11Backend.find_tokens, wanted)
             except KeyServiceUnavailable:
                 is_complete = False
                 labels = [label for label, holders in self._holders.items() if client in holders]
             for label in labels:
                 found.setdefault(label, []).append(client)
-        self._holders = {label: _rotated(label, clients) for label, clients in found.items()}
+        self._holders = found
         return is_complete
-
-
-def _rotated(label: str, clients: list[KeyHostClient]) -> list[KeyHostClient]:
-    """Order hosts by the name of a token or key: the same in every process, another in front for another."""
-    first = zlib.crc32(label.encode()) % len(clients)
-    return clients[first:] + clients[:first]

@@ -1,4 +1,4 @@
-"""One key host: accepts connections and serves each in a thread, until SIGTERM."""
+"""One key host: performs requests on the tokens of its own PKCS#11 module, until SIGTERM."""
 
 import faulthandler
 import fcntl
@@ -11,18 +11,25 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from compliance.core.errors import Conflict
-from compliance.keys.hosts import sockets
-from compliance.keys.hosts.messages import MAX_REQUEST, ConnectionLost, MessageConnection, read_request
-from compliance.keys.hosts.service import KeyHostService
+import msgspec
+from django.conf import settings
+
+from compliance.core.environments import Environment
+from compliance.core.errors import Conflict, Unavailable
+from compliance.keys.base import KeyServiceUnavailable
+from compliance.keys.hosts import protocol
+from compliance.keys.hosts.protocol import ConnectionLost, KeyHostRequest, KeyHostResponse
+from compliance.keys.pkcs11.backend import Pkcs11Backend, pkcs11_backend
+from compliance.keys.pkcs11.module import module_at
 
 logger = logging.getLogger(__name__)
 
 MAX_CONNECTIONS: Final = 512
-BACKLOG: Final = 128
-MESSAGE_SECONDS: Final = 5.0  # for the rest of a request, and for reading a response
+BACKLOG: Final = 512
+MESSAGE_SECONDS: Final = 5.0  # for a request, and for reading a response
 POLL_SECONDS: Final = 0.5
 WATCHDOG_SECONDS: Final = 10.0  # a process that hangs for so long ends itself
+REST_SECONDS: Final = 0.1  # after a connection that could not be accepted
 LAST_RESPONSES_SECONDS: Final = 0.05  # for responses on their way when the host ends
 
 
@@ -33,12 +40,13 @@ class KeyHostRunsAlready(Conflict):
 
 
 class KeyHostServer:
-    """Serve the socket of host `number` in `folder`."""
+    """Serve the socket of host `number` in `folder`, each request in a thread."""
 
     def __init__(self, folder: Path, number: int) -> None:
         self._folder = folder
         self._number = number
-        self._service = KeyHostService()
+        self._module = module_at(settings.PKCS11_MODULE)
+        self._backends: dict[Environment, Pkcs11Backend] = {}
         self._connections = threading.BoundedSemaphore(MAX_CONNECTIONS)
         self._is_stopping = False
 
@@ -46,21 +54,30 @@ class KeyHostServer:
         """Start the module, then serve until SIGTERM or SIGINT; raises `KeyHostRunsAlready`."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop)
-        sockets.make_folder(self._folder)
+        protocol.make_folder(self._folder)
         with (self._folder / f"host-{self._number}.lock").open("a") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 raise KeyHostRunsAlready from error
-            self._service.start()
-            with sockets.listen(self._folder, self._number, backlog=BACKLOG) as listener:
+            try:
+                with self._module.entered():
+                    pass
+            except Unavailable as error:  # the next request tries again
+                logger.warning("The module has not started: %s", error.message)
+            with protocol.listen(self._folder, self._number, backlog=BACKLOG) as listener:
                 logger.info("Key host %d serves", self._number)
                 self._accept(listener)
-            (self._folder / sockets.socket_name(self._number)).unlink(missing_ok=True)
-            self._service.close()
+            (self._folder / protocol.socket_name(self._number)).unlink(missing_ok=True)
+            self._module.close()
             time.sleep(LAST_RESPONSES_SECONDS)
             faulthandler.cancel_dump_traceback_later()
         logger.info("Key host %d ends", self._number)
+
+    @property
+    def is_blocked(self) -> bool:
+        """Return whether so many calls hang in the module that none can be made."""
+        return any(backend.is_blocked for backend in list(self._backends.values()))
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         self._is_stopping = True
@@ -68,11 +85,15 @@ class KeyHostServer:
     def _accept(self, listener: socket.socket) -> None:
         listener.settimeout(POLL_SECONDS)
         while not self._is_stopping:
-            if not self._service.is_blocked:
+            if not self.is_blocked:
                 faulthandler.dump_traceback_later(WATCHDOG_SECONDS, exit=True)
             try:
                 connection, _ = listener.accept()
             except TimeoutError:
+                continue
+            except OSError as error:  # such as too many open files
+                logger.warning("Key host %d accepts no connection: %s", self._number, error)
+                time.sleep(REST_SECONDS)
                 continue
             if self._connections.acquire(blocking=False):
                 threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
@@ -80,19 +101,38 @@ class KeyHostServer:
                 logger.warning("Key host %d refuses connection %d", self._number, MAX_CONNECTIONS + 1)
                 connection.close()
 
-    def _serve(self, accepted: socket.socket) -> None:
-        """Serve one connection to its end; an error on it ends it alone."""
-        connection = MessageConnection(accepted, limit=MAX_REQUEST)
+    def _serve(self, connection: socket.socket) -> None:
+        """Serve one connection; an error on it ends it alone."""
+        with connection:
+            try:
+                protocol.require_same_user(connection)
+                request = protocol.receive_request(connection, seconds=MESSAGE_SECONDS)
+                protocol.send(connection, self._respond(request), seconds=MESSAGE_SECONDS)
+            except ConnectionLost as error:
+                logger.debug("A connection ended: %s", error)
+            except OSError as error:
+                logger.warning("A connection was ended: %s", error)
+            finally:
+                self._connections.release()
+
+    def _respond(self, request: KeyHostRequest) -> KeyHostResponse:
+        """Perform a request; its every error becomes a response."""
+        types, _ = protocol.types_of(request.operation)
+        arguments = protocol.decode(request.arguments, types)
         try:
-            sockets.require_same_user(accepted)
-            while True:
-                number, payload = connection.receive(timeout=MESSAGE_SECONDS, is_idle=True)
-                response = self._service.respond(read_request(payload))
-                connection.send(number, response, timeout=MESSAGE_SECONDS)
-        except ConnectionLost as error:
-            logger.debug("A connection ended: %s", error)
-        except OSError as error:
-            logger.warning("A connection was ended: %s", error)
-        finally:
-            connection.close()
-            self._connections.release()
+            result = protocol.OPERATIONS[request.operation](self._backend(request.environment), *arguments)
+            return KeyHostResponse(msgspec.Raw(protocol.encode(result)))
+        except Exception as error:
+            known: Exception = error
+            if not isinstance(error, tuple(protocol.ERRORS.values())):
+                logger.exception("%s failed", request.operation)
+                known = KeyServiceUnavailable()
+            name = next(name for name, kind in protocol.ERRORS.items() if isinstance(known, kind))
+            return KeyHostResponse(
+                failure=name, message=str(known), retry_after=getattr(known, "retry_after", None)
+            )
+
+    def _backend(self, environment: Environment) -> Pkcs11Backend:
+        if environment not in self._backends:
+            self._backends.setdefault(environment, pkcs11_backend(environment))
+        return self._backends[environment]

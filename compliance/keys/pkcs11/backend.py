@@ -14,24 +14,38 @@ from pkcs11 import Attribute, KeyType, Mechanism, ObjectClass, PKCS11Error
 
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id
-from compliance.keys import base, forks
-from compliance.keys.base import AnyPublicKey, KeyNotFound, KeyServiceNotConfigured, KeyServiceUnavailable
+from compliance.keys import base
+from compliance.keys.base import (
+    ED25519,
+    P256,
+    AnyPublicKey,
+    KeyNotFound,
+    KeyServiceNotConfigured,
+    KeyServiceUnavailable,
+    is_shard,
+    main_token,
+)
 from compliance.keys.pkcs11 import objects
 from compliance.keys.pkcs11.call_threads import CallThreads, CallTimeout
-from compliance.keys.pkcs11.failures import PIN_REFUSED, REQUEST_REFUSED, STALE_HANDLE
 from compliance.keys.pkcs11.module import Pkcs11Module, module_at
 from compliance.keys.pkcs11.objects import read_public_key, stored_key
 from compliance.keys.pkcs11.provisioning import make_tokens
-from compliance.keys.pkcs11.token import KeyMissing, KeyVanished, TokenConfig, TokenSession, TokenSessions
+from compliance.keys.pkcs11.token import (
+    PIN_REFUSED,
+    REQUEST_REFUSED,
+    STALE_HANDLE,
+    KeyMissing,
+    KeyVanished,
+    TokenConfig,
+    TokenSession,
+    TokenSessions,
+)
 from compliance.keys.pkcs11.wrapping import (
-    adopt_wrapping_key,
     make_wrapped,
     make_wrapping_key,
-    sign_if_unwrapped,
-    unwrap_and_sign,
+    sign_wrapped,
     wrap_anew,
 )
-from compliance.keys.sharding import ED25519, P256, ShardedBackend, is_shard, main_token
 from compliance.keys.uri import Pkcs11Uri, build, parse
 from compliance.observing import metrics
 
@@ -58,11 +72,7 @@ HALVES: Final = (ObjectClass.PRIVATE_KEY, ObjectClass.PUBLIC_KEY)
 KINDS: Final = (*HALVES, ObjectClass.SECRET_KEY)
 
 # RFC 8017 §9.2 note 1: DER of DigestInfo up to the digest.
-DIGEST_INFO: Final = {
-    base.SignatureAlgorithm.RSA_SHA256: bytes.fromhex("3031300d060960864801650304020105000420"),
-    base.SignatureAlgorithm.RSA_SHA384: bytes.fromhex("3041300d060960864801650304020205000430"),
-    base.SignatureAlgorithm.RSA_SHA512: bytes.fromhex("3051300d060960864801650304020305000440"),
-}
+DIGEST_INFO: Final = bytes.fromhex("3031300d060960864801650304020105000420")
 
 
 def pkcs11_backend(environment: Environment) -> "Pkcs11Backend":
@@ -70,11 +80,11 @@ def pkcs11_backend(environment: Environment) -> "Pkcs11Backend":
     label, pin = main_token(environment)
     if not settings.PKCS11_MODULE:
         raise KeyServiceNotConfigured
-    config = TokenConfig(label, pin, settings.PKCS11_SO_PIN, settings.PKCS11_UNWRAPPED_KEYS)
+    config = TokenConfig(label, pin, settings.PKCS11_SO_PIN)
     return Pkcs11Backend(module_at(settings.PKCS11_MODULE), config, shards=settings.PKCS11_SHARDS)
 
 
-class Pkcs11Backend(ShardedBackend):
+class Pkcs11Backend(base.KeyBackend):
     """Keys of one environment in the tokens of a module, which the first call loads.
 
     Generation has threads of its own, of low priority, so that signing never waits for it.
@@ -87,7 +97,7 @@ class Pkcs11Backend(ShardedBackend):
         self._main = TokenSessions(module, main)
         self._tokens = {main.label: self._main}
         self.reset_after_fork()
-        forks.register(self)
+        base.reset_in_children(self)
 
     def reset_after_fork(self) -> None:
         self._lock = threading.Lock()
@@ -100,7 +110,7 @@ class Pkcs11Backend(ShardedBackend):
     def is_blocked(self) -> bool:
         return self._calls.stuck >= SIGN_THREADS
 
-    def generate_in(self, token: str, bits: int, *, label: str, keep_public: bool) -> base.KeyRef:
+    def generate_in(self, token: str, bits: int, label: str, keep_public: bool) -> base.KeyRef:
         sessions, key_id = self._sessions(token), new_id().bytes
         options = {
             "id": key_id,
@@ -127,9 +137,9 @@ class Pkcs11Backend(ShardedBackend):
         return base.KeyRef.of(build(Pkcs11Uri(token=token, id=key_id, object=label)), public_key)
 
     def sign_digest(self, uri: str, digest: bytes, algorithm: base.SignatureAlgorithm) -> bytes:
-        algorithm.require_digest(digest)
-        if algorithm.is_rsa:
-            return self._sign_raw(uri, DIGEST_INFO[algorithm] + digest, Mechanism.RSA_PKCS)
+        base.require_digest(digest)
+        if algorithm is base.SignatureAlgorithm.RSA_SHA256:
+            return self._sign_raw(uri, DIGEST_INFO + digest, Mechanism.RSA_PKCS)
         signature = self._sign_raw(uri, digest, Mechanism.ECDSA)
         half = len(signature) // 2
         return encode_dss_signature(int.from_bytes(signature[:half]), int.from_bytes(signature[half:]))
@@ -138,7 +148,7 @@ class Pkcs11Backend(ShardedBackend):
         base.require_message(message)
         return self._sign_raw(uri, message, Mechanism.EDDSA)
 
-    def make_wrapping_key(self, *, label: str) -> base.WrappingKeyRef:
+    def make_wrapping_key(self, label: str) -> base.WrappingKeyRef:
         token = self.main_label
         return self._call(
             "make_wrapping_key",
@@ -146,11 +156,7 @@ class Pkcs11Backend(ShardedBackend):
             lambda session: make_wrapping_key(session, token=token, label=label),
         )
 
-    def adopt_wrapping_key(self, uri: str) -> base.WrappingKeyRef:
-        sessions, _ = self._locate(uri)
-        return self._call("adopt_wrapping_key", sessions, lambda session: adopt_wrapping_key(session, uri))
-
-    def generate_wrapped(self, wrapping: base.WrappingKeyRef, *, label: str) -> base.WrappedKey:
+    def generate_wrapped(self, wrapping: base.WrappingKeyRef, label: str) -> base.WrappedKey:
         token = self.token_of(wrapping.uri)
         return self._call(
             "generate_wrapped",
@@ -160,33 +166,10 @@ class Pkcs11Backend(ShardedBackend):
             timeout=GENERATE_TIMEOUT,
         )
 
-    def sign_wrapped(
-        self,
-        key: base.KeyRef,
-        digest: bytes,
-        algorithm: base.SignatureAlgorithm,
-        read: Callable[[], base.WrappedKey],
-    ) -> bytes:
-        signature = self.sign_unwrapped(key, digest, algorithm)
-        return self.unwrap_and_sign(read(), digest, algorithm) if signature is None else signature
-
-    def sign_unwrapped(
-        self, key: base.KeyRef, digest: bytes, algorithm: base.SignatureAlgorithm
-    ) -> bytes | None:
-        """Sign with a key that this process has unwrapped lately, as `sign_wrapped`; None if it has not."""
-        data = _to_be_signed_by_rsa(digest, algorithm)
-        sessions, _ = self._locate(key.uri)
-        return self._call("sign_unwrapped", sessions, lambda session: sign_if_unwrapped(session, key, data))
-
-    def unwrap_and_sign(
-        self, wrapped: base.WrappedKey, digest: bytes, algorithm: base.SignatureAlgorithm
-    ) -> bytes:
-        """Unwrap a key, keep it among those used lately, and sign, as `sign_wrapped`."""
-        data = _to_be_signed_by_rsa(digest, algorithm)
-        sessions = self._sessions(self.token_of(wrapped.wrapping.uri))
-        return self._call(
-            "unwrap_and_sign", sessions, lambda session: unwrap_and_sign(session, wrapped, data)
-        )
+    def sign_wrapped(self, key: base.WrappedKey, digest: bytes) -> bytes:
+        base.require_digest(digest)
+        sessions, data = self._sessions(self.token_of(key.wrapping.uri)), DIGEST_INFO + digest
+        return self._call("sign_wrapped", sessions, lambda session: sign_wrapped(session, key, data))
 
     def wrap_anew(self, wrapped: base.WrappedKey, to: base.WrappingKeyRef) -> base.WrappedKey:
         token = self.token_of(wrapped.wrapping.uri)
@@ -194,15 +177,15 @@ class Pkcs11Backend(ShardedBackend):
             raise KeyNotFound
         return self._call("wrap_anew", self._sessions(token), lambda session: wrap_anew(session, wrapped, to))
 
-    def public_key(self, uri: str) -> AnyPublicKey:
+    def spki(self, uri: str) -> bytes:
         sessions, key_id = self._locate(uri)
 
-        def read(session: TokenSession) -> AnyPublicKey:
+        def read(session: TokenSession) -> bytes:
             # Modules that keep no public object have the public key in the private one.
             for kind in reversed(HALVES):
                 for found in session.find(kind, key_id):
                     if (public_key := read_public_key(found)) is not None:
-                        return public_key
+                        return base.KeyRef.of(uri, public_key).spki
             raise KeyMissing("no public key")
 
         return self._call("read", sessions, read)
@@ -281,7 +264,7 @@ class Pkcs11Backend(ShardedBackend):
         self.make_tokens(self.wanted_shards, so_pin=self._config.so_pin)
         return len(self.known_shards())
 
-    def make_tokens(self, labels: list[str], *, so_pin: str) -> int:
+    def make_tokens(self, labels: list[str], so_pin: str) -> int:
         """Make those of the tokens that are missing; raises `KeyNotFound` for another environment's."""
         own = [self.require_own(label) for label in labels]
         return make_tokens(self._module, own, so_pin=so_pin, user_pin=self._config.pin)
@@ -352,7 +335,7 @@ class Pkcs11Backend(ShardedBackend):
         return result
 
     def _claim_restart(self) -> bool:
-        """Whether the module may be restarted now for a key that was not found."""
+        """Return whether the module may be restarted now for a key that was not found."""
         with self._lock:
             is_due = monotonic() >= self._restart_due_at
             if is_due:
@@ -382,13 +365,6 @@ class Pkcs11Backend(ShardedBackend):
             raise _unavailable(token, error) from error
 
 
-def _to_be_signed_by_rsa(digest: bytes, algorithm: base.SignatureAlgorithm) -> bytes:
-    if not algorithm.is_rsa:
-        raise ValueError(f"Wrapped keys are RSA keys, which do not sign {algorithm}")
-    algorithm.require_digest(digest)
-    return DIGEST_INFO[algorithm] + digest
-
-
 def _generate_pair(session: TokenSession, bits: int, options: dict[str, Any]) -> tuple[Any, Any]:
     if bits not in CURVES:
         return session.session.generate_keypair(KeyType.RSA, bits, **options)
@@ -411,7 +387,7 @@ def _use(token: TokenSessions, operation: Callable[[TokenSession], Result]) -> R
 
 
 def _answers(token: TokenSessions) -> bool:
-    """Whether the token answers, so that a key that was not found does not exist."""
+    """Return whether the token answers, so that a key that was not found does not exist."""
     try:
         token.use(TokenSession.touch)
     except PKCS11Error:

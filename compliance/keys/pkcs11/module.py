@@ -6,22 +6,84 @@ module is initialised here, through ctypes with `CKF_OS_LOCKING_OK` (PKCS#11 v2.
 
 import atexit
 import ctypes
+import fcntl
+import hashlib
 import logging
 import os
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from ctypes import c_ulong
+from pathlib import Path
 from typing import Final
 
 from pkcs11 import PKCS11Error, Slot, Token, TokenFlag, _pkcs11
 from pkcs11.exceptions import MultipleTokensReturned, NoSuchToken
 
 from compliance.keys.base import KeyServiceNotConfigured, KeyServiceUnavailable
-from compliance.keys.pkcs11.shared_lock import LockTimeout, SharedLock
 from compliance.keys.pkcs11.softhsm import mend_tokens
-from compliance.keys.pkcs11.startup_lock import startup_lock
+
+
+class LockTimeout(Exception):
+    """The lock was not acquired in time."""
+
+
+class SharedLock:
+    """A readers-writer lock; a waiting writer keeps new readers out. Timeouts are in seconds."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition(threading.Lock())
+        self._holders = 0
+        self._exclusive = False
+
+    @property
+    def holders(self) -> int:
+        """Number of shared holders, read without the lock, as a forked child must."""
+        return self._holders
+
+    @contextmanager
+    def shared(self, timeout: float) -> Iterator[None]:
+        """Hold the lock together with others; raises `LockTimeout`."""
+        with self._condition:
+            if self._exclusive and not self._condition.wait_for(lambda: not self._exclusive, timeout):
+                raise LockTimeout("the lock stayed exclusive")
+            self._holders += 1
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._holders -= 1
+                if self._exclusive:
+                    self._condition.notify_all()
+
+    @contextmanager
+    def exclusive(self, timeout: float) -> Iterator[None]:
+        """Hold the lock alone; raises `LockTimeout`."""
+        self.acquire_exclusive(timeout)
+        try:
+            yield
+        finally:
+            self.release_exclusive()
+
+    def acquire_exclusive(self, timeout: float) -> None:
+        """Keep new holders out and wait until the present ones have left; raises `LockTimeout`."""
+        deadline = time.monotonic() + timeout
+        with self._condition:
+            if not self._condition.wait_for(lambda: not self._exclusive, timeout):
+                raise LockTimeout("another holds the lock alone")
+            self._exclusive = True
+            if not self._condition.wait_for(lambda: not self._holders, max(0.0, deadline - time.monotonic())):
+                self._exclusive = False
+                self._condition.notify_all()
+                raise LockTimeout("calls in flight did not return")
+
+    def release_exclusive(self) -> None:
+        with self._condition:
+            self._exclusive = False
+            self._condition.notify_all()
+
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +94,37 @@ CKR_OK: Final = 0
 DRAIN_TIMEOUT: Final = 10.0
 ENTRY_TIMEOUT: Final = 25.0
 CLOSE_TIMEOUT: Final = 2.0
+STARTUP_SECONDS: Final = 30.0
+POLL_SECONDS: Final = 0.02
+
+
+@contextmanager
+def startup_lock(module_path: str) -> Iterator[None]:
+    """Hold the lock of this user's processes around initialisation and login, which some modules do wrong in
+    parallel; raises `KeyServiceUnavailable`.
+    """
+    # Another configuration of SoftHSM means other tokens.
+    named = f"{module_path}\0{os.environ.get('SOFTHSM2_CONF', '')}"
+    digest = hashlib.sha256(named.encode()).hexdigest()[:16]
+    path = Path(tempfile.gettempdir()) / f"pkcs11-startup-{os.getuid()}-{digest}.lock"
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        logger.warning("Start-up lock of the PKCS#11 module cannot be opened: %s", error)
+        raise KeyServiceUnavailable from error
+    deadline = time.monotonic() + STARTUP_SECONDS
+    try:
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                if time.monotonic() >= deadline:
+                    raise KeyServiceUnavailable from error
+                time.sleep(POLL_SECONDS)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 class _InitializeArgs(ctypes.Structure):

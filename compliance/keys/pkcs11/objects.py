@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -79,10 +78,7 @@ def stored_key(token_label: str, key_id: bytes, labels: dict[ObjectClass, str]) 
     is_secret = ObjectClass.SECRET_KEY in labels
     uri = build(Pkcs11Uri(token_label, key_id, label, SECRET if is_secret else PRIVATE_TYPE))
     private, public = is_secret or ObjectClass.PRIVATE_KEY in labels, ObjectClass.PUBLIC_KEY in labels
-    return StoredKey(uri, label, has_private=private, has_public=public, made_at=_made_at(key_id))
-
-
-def _made_at(key_id: bytes) -> datetime | None:
-    """Return the time in an id that this service made (UUIDv7); None for other ids."""
-    identifier = UUID(bytes=key_id) if len(key_id) == 16 else None
-    return moment_of(identifier) if identifier and identifier.version == TIMED else None
+    # An id that this service made holds the time.
+    made = UUID(bytes=key_id) if len(key_id) == 16 else None
+    made_at = moment_of(made) if made and made.version == TIMED else None
+    return StoredKey(uri, label, has_private=private, has_public=public, made_at=made_at)

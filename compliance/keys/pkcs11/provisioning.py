@@ -12,10 +12,8 @@ import sys
 from pkcs11 import PKCS11Error, Slot, TokenFlag
 
 from compliance.core.errors import Unavailable
-from compliance.keys.base import KeyServiceNotConfigured, KeyServiceUnavailable
-from compliance.keys.pkcs11.module import Pkcs11Module, module_at
-from compliance.keys.pkcs11.startup_lock import startup_lock
-from compliance.keys.sharding import LABEL_OCTETS
+from compliance.keys.base import LABEL_OCTETS, KeyServiceNotConfigured, KeyServiceUnavailable
+from compliance.keys.pkcs11.module import Pkcs11Module, module_at, startup_lock
 
 logger = logging.getLogger(__name__)
 

@@ -4,27 +4,47 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, Final, TypeVar
 
-from pkcs11 import Attribute, KeyType, ObjectClass, _pkcs11
+from pkcs11 import Attribute, KeyType, ObjectClass, _pkcs11, exceptions
 from pkcs11 import Session as Pkcs11Session
 from pkcs11 import Token as Pkcs11Token
-from pkcs11.exceptions import UserAlreadyLoggedIn
 
 from compliance.core.circuit_breaker import CircuitBreaker
-from compliance.keys import forks
-from compliance.keys.base import KeyServiceUnavailable
-from compliance.keys.pkcs11.module import Pkcs11Module
-from compliance.keys.pkcs11.startup_lock import startup_lock
-from compliance.keys.pkcs11.unwrapped import MOST_UNWRAPPED, UnwrappedKeys
+from compliance.keys.base import KeyServiceUnavailable, reset_in_children
+from compliance.keys.pkcs11.module import Pkcs11Module, startup_lock
 
 Result = TypeVar("Result")
 
-MAX_PRELOADED: Final = 5_000  # handles read together from one token
-MISSES_BEFORE_PRELOAD: Final = 2
-"""A process that uses one or two keys of a token does not read all of them."""
 LONGEST_PAUSE: Final = 5.0
+
+PIN_REFUSED: Final = (
+    *(exceptions.PinIncorrect, exceptions.PinInvalid, exceptions.PinLenRange, exceptions.PinExpired),
+    *(exceptions.PinLocked, exceptions.UserPinNotInitialized),
+)
+"""Errors after which another try could lock the token."""
+
+REQUEST_REFUSED: Final = (
+    *(exceptions.ArgumentsBad, exceptions.AttributeTypeInvalid, exceptions.AttributeValueInvalid),
+    *(exceptions.DataInvalid, exceptions.DataLenRange, exceptions.FunctionNotSupported),
+    *(exceptions.KeySizeRange, exceptions.KeyTypeInconsistent),
+    *(exceptions.MechanismInvalid, exceptions.MechanismParamInvalid),
+    *(exceptions.TemplateIncomplete, exceptions.TemplateInconsistent, exceptions.TokenWriteProtected),
+)
+"""Errors of a token that serves and will refuse the same request again."""
+
+STALE_HANDLE: Final = (
+    *(exceptions.KeyHandleInvalid, exceptions.ObjectHandleInvalid),
+    *(exceptions.UnwrappingKeyHandleInvalid, exceptions.WrappingKeyHandleInvalid),
+)
+"""Another process may have destroyed the key: it is looked up before the module is restarted."""
+
+LOST: Final = (
+    *(exceptions.DeviceError, exceptions.DeviceRemoved, exceptions.DeviceMemory, exceptions.HostMemory),
+    *(exceptions.SessionHandleInvalid, exceptions.SessionClosed, exceptions.TokenNotPresent),
+    *(exceptions.TokenNotRecognised, exceptions.UserNotLoggedIn),
+)
+"""Errors of a token that has gone away, whatever the wrapped key holds."""
 
 
 class KeyMissing(Exception):
@@ -42,7 +62,6 @@ class TokenConfig:
     label: str
     pin: str = field(repr=False)
     so_pin: str = field(default="", repr=False)
-    unwrapped: int = MOST_UNWRAPPED  # keys of the token that stay unwrapped in a process
 
 
 class KeyHandle(_pkcs11.SignMixin):  # type: ignore[name-defined]
@@ -65,10 +84,8 @@ class _Login:
     epoch: int
     token: Pkcs11Token
     anchor: Pkcs11Session
-    unwrapped: UnwrappedKeys
     idle: list[Pkcs11Session] = field(default_factory=list)
     handles: dict[bytes, int] = field(default_factory=dict)
-    misses: int = 0
     wrapping_keys: dict[str, tuple[int, bool]] = field(default_factory=dict)
 
 
@@ -86,12 +103,8 @@ class TokenSession:
 
     @property
     def wrapping_keys(self) -> dict[str, tuple[int, bool]]:
-        """Cached handles of wrapping keys by URI, and whether the security officer trusts the key."""
+        """Cached handles of wrapping keys by URI, and whether each is trusted (CKA_TRUSTED)."""
         return self.login.wrapping_keys
-
-    @property
-    def unwrapped(self) -> UnwrappedKeys:
-        return self.login.unwrapped
 
     def mechanisms(self) -> set[int]:
         """Return the numbers of the mechanisms that the token offers."""
@@ -105,31 +118,16 @@ class TokenSession:
 
     def private_key(self, key_id: bytes) -> KeyHandle:
         """Return the one private key with this CKA_ID; raises `KeyMissing`."""
-        handle = self.handles.get(key_id)
-        return KeyHandle(self.session, self._look_up(key_id) if handle is None else handle)
+        if key_id not in self.handles:
+            found = self.find(ObjectClass.PRIVATE_KEY, key_id)
+            if len(found) != 1:
+                raise KeyMissing(f"{len(found)} private keys")
+            self.handles[key_id] = found[0].handle
+        return KeyHandle(self.session, self.handles[key_id])
 
     def touch(self) -> None:
         """Read the token's state: the cheapest call that notices its absence."""
         self.login.token.slot.get_token()
-
-    def _look_up(self, key_id: bytes) -> int:
-        """Find the key's handle; each search reads the whole token, so the third reads all handles."""
-        self.login.misses += 1
-        if self.login.misses == MISSES_BEFORE_PRELOAD + 1:
-            self._preload()
-            if key_id in self.handles:
-                return self.handles[key_id]
-        found = self.find(ObjectClass.PRIVATE_KEY, key_id)
-        if len(found) != 1:
-            raise KeyMissing(f"{len(found)} private keys")
-        handle: int = found[0].handle
-        self.handles[key_id] = handle
-        return handle
-
-    def _preload(self) -> None:
-        found = self.session.get_objects({Attribute.CLASS: ObjectClass.PRIVATE_KEY, Attribute.TOKEN: True})
-        keys: list[Any] = list(islice(found, MAX_PRELOADED))
-        self.handles.update({key.id: key.handle for key in keys})
 
 
 class TokenSessions:
@@ -141,7 +139,7 @@ class TokenSessions:
         self.pin_refused = False
         self._module = module
         self.reset_after_fork()
-        forks.register(self)
+        reset_in_children(self)
 
     def reset_after_fork(self) -> None:
         self.breaker = CircuitBreaker(
@@ -187,7 +185,7 @@ class TokenSessions:
             token = self._module.find_token(self.label)
             try:
                 anchor = token.open(rw=True, user_pin=self.config.pin)
-            except UserAlreadyLoggedIn:
+            except exceptions.UserAlreadyLoggedIn:
                 anchor = token.open(rw=True)
         self.was_opened = True
-        return _Login(epoch, token, anchor, UnwrappedKeys(size=self.config.unwrapped))
+        return _Login(epoch, token, anchor)

@@ -22,9 +22,8 @@ from compliance.keys.base import (
     WrappingKeyRef,
 )
 from compliance.keys.pkcs11 import objects
-from compliance.keys.pkcs11.failures import LOST, STALE_HANDLE
 from compliance.keys.pkcs11.objects import read_public_key
-from compliance.keys.pkcs11.token import KeyHandle, KeyMissing, TokenSession
+from compliance.keys.pkcs11.token import LOST, STALE_HANDLE, KeyHandle, KeyMissing, TokenSession
 from compliance.keys.uri import SECRET, Pkcs11Uri, build, parse
 
 logger = logging.getLogger(__name__)
@@ -88,12 +87,6 @@ def make_wrapping_key(session: TokenSession, *, token: str, label: str) -> Wrapp
     return WrappingKeyRef(build(Pkcs11Uri(token=token, id=key_id, object=label, type=SECRET)), mechanism)
 
 
-def adopt_wrapping_key(session: TokenSession, uri: str) -> WrappingKeyRef:
-    """Describe a wrapping key made with the vendor's tools; raises as `open_wrapping_key()`."""
-    _find(session, uri)
-    return WrappingKeyRef(uri, _offered(session))
-
-
 def make_wrapped(session: TokenSession, wrapping: WrappingKeyRef, *, token: str, label: str) -> WrappedKey:
     """Generate an RSA-2048 key as a session object, wrap it, and see that it can be unwrapped."""
     key_id = new_id().bytes
@@ -128,32 +121,13 @@ def unwrap(session: TokenSession, wrapped: WrappedKey) -> Any:
     return _unwrapped(session, wrapped, MechanismFlag.SIGN, SEALED)
 
 
-def sign_if_unwrapped(session: TokenSession, key: KeyRef, data: bytes) -> bytes | None:
-    """Sign by PKCS#1 v1.5 with a key that is unwrapped here already; None if it is not."""
-    with session.unwrapped.lent(key) as held:
-        if held is None:
-            return None
-        try:
-            return _signed(session, held.handle, data)
-        except STALE_HANDLE:
-            session.unwrapped.drop(key)
-            return None
-
-
-def unwrap_and_sign(session: TokenSession, wrapped: WrappedKey, data: bytes) -> bytes:
-    """Unwrap a key and sign with it; it stays unwrapped for the next time. Raises as `unwrap()`."""
+def sign_wrapped(session: TokenSession, wrapped: WrappedKey, data: bytes) -> bytes:
+    """Unwrap a key, sign with it by PKCS#1 v1.5 and destroy the unwrapped object; raises as `unwrap()`."""
     found = unwrap(session, wrapped)
     try:
-        signature = _signed(session, found.handle, data)
-    except BaseException:
+        signature: bytes = KeyHandle(session.session, found.handle).sign(data, mechanism=Mechanism.RSA_PKCS)
+    finally:
         found.destroy()
-        raise
-    session.unwrapped.add(wrapped.key, found)
-    return signature
-
-
-def _signed(session: TokenSession, handle: int, data: bytes) -> bytes:
-    signature: bytes = KeyHandle(session.session, handle).sign(data, mechanism=Mechanism.RSA_PKCS)
     return signature
 
 
@@ -176,7 +150,9 @@ def open_wrapping_key(session: TokenSession, wrapping: WrappingKeyRef) -> Wrappi
 
     Raises `KeyMissing`, and `KeyServiceNotConfigured` for a key that is no wrapping key.
     """
-    handle, is_trusted = session.wrapping_keys.get(wrapping.uri) or _find(session, wrapping.uri)
+    if wrapping.uri not in session.wrapping_keys:
+        session.wrapping_keys[wrapping.uri] = _find(session, wrapping.uri)
+    handle, is_trusted = session.wrapping_keys[wrapping.uri]
     return WrappingHandle(session.session, handle, is_trusted=is_trusted)
 
 
@@ -188,9 +164,7 @@ def _find(session: TokenSession, uri: str) -> tuple[int, bool]:
     if wrong:
         logger.error("KMS not configured: %s is no wrapping key (%s): %s", uri, ", ".join(wrong), ADVICE)
         raise KeyServiceNotConfigured
-    known = (found[0].handle, _read(found[0], Attribute.TRUSTED) is True)
-    session.wrapping_keys[uri] = known
-    return known
+    return found[0].handle, _read(found[0], Attribute.TRUSTED) is True
 
 
 def _read(found: Any, name: Attribute) -> object:

@@ -11,8 +11,7 @@ from pathlib import Path
 from django.conf import settings
 
 from compliance.core.environments import Environment
-from compliance.keys.hosts.backend import KeyHostBackend
-from compliance.keys.hosts.client import KeyHostClient, client_for
+from compliance.keys.hosts.backend import KeyHostBackend, KeyHostClient
 from compliance.keys.tests.softhsm import SO_PIN
 from compliance.tests.waiting import eventually
 
@@ -28,18 +27,13 @@ class RunningHosts:
     environment: Mapping[str, str]
     has_divided_tokens: bool = False
     processes: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
-    made: list[KeyHostClient] = field(default_factory=list)
 
     def clients(self) -> list[KeyHostClient]:
-        """Clients without connections, as another process has them."""
-        self.made.extend(KeyHostClient(self.folder, number) for number in range(self.count))
-        return self.made[-self.count :]
+        return [KeyHostClient(self.folder, number, Environment.TEST) for number in range(self.count)]
 
-    def backend(self, main: str, *, shards: int = 2, is_fresh: bool = False) -> KeyHostBackend:
-        shared = [client_for(self.folder, number) for number in range(self.count)]
+    def backend(self, main: str, *, shards: int = 2) -> KeyHostBackend:
         return KeyHostBackend(
-            self.clients() if is_fresh else shared,
-            Environment.TEST,
+            self.clients(),
             main,
             shards=shards,
             so_pin=SO_PIN,
@@ -70,8 +64,6 @@ class RunningHosts:
             process.terminate()
         for process in self.processes.values():
             process.wait(timeout=30)
-        for client in (*self.made, *(client_for(self.folder, number) for number in range(self.count))):
-            client.reset_after_fork()
 
     def _has_ended(self) -> bool:
         return any(process.poll() is not None for process in self.processes.values())

@@ -134,20 +134,6 @@ def move_token(directory: str) -> dict[str, Any]:
     return found | {"longest_pause": longest}
 
 
-def other_token_lost(directory: str) -> dict[str, Any]:
-    """Lose the token `beta` only, by renaming what SoftHSM keeps of it; `alpha` must go on."""
-    backend_a, backend_b = make_backend("alpha"), make_backend("beta")
-    key_a, key_b = backend_a.generate_rsa(label="a"), backend_b.generate_rsa(label="b")
-    backend_b.check()
-    with_b = _directory_changed_by(Path(directory), backend_b)
-    shutil.move(with_b, f"{directory}.beta")
-    lost = outcome(lambda: backend_b.sign(key_b.uri, b"data", RSA))
-    alpha = [outcome(lambda: backend_a.sign(key_a.uri, b"data", RSA))["result"] for _ in range(20)]
-    shutil.move(f"{directory}.beta", with_b)
-    healed = outcome(lambda: _until_available(lambda: backend_b.sign(key_b.uri, b"data", RSA)))
-    return {"lost": lost, "alpha": alpha, "healed": healed}
-
-
 def shard_lost(directory: str) -> dict[str, Any]:
     """Lose the shard that holds a key: that key is refused, others sign, new ones go to the other shard."""
     backend = make_backend("alpha", shards=2)
@@ -242,12 +228,6 @@ def restart_under_load() -> dict[str, Any]:
     return {"errors": errors, "epoch": module.epoch}
 
 
-def destroyed_elsewhere(uri: str) -> dict[str, Any]:
-    """Destroy a key of which another process holds a handle."""
-    make_backend("alpha", shards=2).destroy(uri)
-    return {}
-
-
 def generate_until_killed(mark: str) -> dict[str, Any]:
     """Generate keys without end; the file appears with the first."""
     backend = make_backend("alpha", shards=2)
@@ -263,21 +243,6 @@ def leftovers() -> dict[str, Any]:
     usable = [outcome(lambda key=key: backend.sign(key.uri, b"data", RSA))["result"] for key in found]  # type: ignore[misc]
     dated = sum(key.made_at is not None for key in found)
     return {"count": len(found), "usable": usable.count("ok"), "dated": dated}
-
-
-def lost_handle() -> dict[str, Any]:
-    """Sign with a key that another process then destroys; the module must not be restarted for that."""
-    backend = make_backend("alpha", shards=2)
-    kept, doomed = (backend.generate_rsa(label="handles", spread=True) for _ in range(2))
-    for key in (kept, doomed):
-        backend.sign(key.uri, b"data", RSA)
-    epoch = module_at(os.environ["PKCS11_MODULE"]).epoch
-    command = [sys.executable, "-m", "compliance.keys.tests.scenarios", "destroyed_elsewhere", doomed.uri]
-    subprocess.run(command, check=True, capture_output=True)
-    gone = outcome(lambda: backend.sign(doomed.uri, b"data", RSA))
-    there = outcome(lambda: backend.sign(kept.uri, b"data", RSA))
-    restarts = module_at(os.environ["PKCS11_MODULE"]).epoch - epoch
-    return {"gone": gone, "there": there, "restarts": restarts}
 
 
 def make_key() -> dict[str, Any]:
@@ -333,18 +298,6 @@ def nameless() -> dict[str, Any]:
     backend._main.use(lambda session: session.session.generate_keypair(KeyType.RSA, 2048, **options))
     named = backend.generate_ec(label="named")
     return {"listed": [key.uri for key in backend.list_keys()], "named": named.uri}
-
-
-def look_up(count: str) -> dict[str, Any]:
-    """Handles that a process has after it used a few of a shard's keys."""
-    uris = [make_backend("alpha", shards=1).generate_rsa(label="many", spread=True).uri]
-    backend = make_backend("alpha", shards=1)
-    uris += [backend.generate_rsa(label="many", spread=True).uri for _ in range(int(count) - 1)]
-    fresh = make_backend("alpha", shards=1)
-    for uri in uris[:3]:
-        fresh.sign(uri, b"data", RSA)
-    token = fresh._tokens["alpha-00"]
-    return {"known": len(token._login.handles) if token._login else 0}
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from compliance.keys.pkcs11.call_threads import CallThreads, CallTimeout
-from compliance.keys.pkcs11.shared_lock import LockTimeout, SharedLock
+from compliance.keys.pkcs11.module import LockTimeout, SharedLock
 from compliance.tests.waiting import eventually
 
 PATIENCE = 30.0

@@ -1,17 +1,20 @@
 """Key hosts: who may talk to them, what they make of nonsense, who has which token, and their end."""
 
+import errno
 import os
 import shutil
 import socket
 import stat
-import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest.mock import Mock
 
+import msgspec
 import pytest
 from django.conf import settings
 from pytest_django.fixtures import Settings
@@ -19,10 +22,10 @@ from pytest_django.fixtures import Settings
 from compliance.core.environments import Environment
 from compliance.keys import registry
 from compliance.keys.base import KeyNotFound, KeyServiceUnavailable, SignatureAlgorithm
-from compliance.keys.hosts import messages, sockets
-from compliance.keys.hosts.backend import KeyHostBackend
-from compliance.keys.hosts.client import QUICK_CALLS, KeyHostClient
-from compliance.keys.sharding import P256
+from compliance.keys.hosts import protocol, server
+from compliance.keys.hosts.backend import KeyHostBackend, KeyHostClient
+from compliance.keys.hosts.protocol import KeyHostRequest, encode
+from compliance.keys.pkcs11.backend import Pkcs11Backend
 from compliance.keys.tests.hosted import START_SECONDS, RunningHosts, running_hosts
 from compliance.keys.tests.softhsm import PIN, PrivateSoftHsm
 from compliance.observing import metrics
@@ -54,11 +57,11 @@ def private_hosts(private_hsm: PrivateSoftHsm, tmp_path: Path) -> Iterator[Runni
 
 
 def connect(hosts: RunningHosts) -> socket.socket:
-    return sockets.connect(hosts.folder, 0, timeout=60)
+    return protocol.connect(hosts.folder, 0, timeout=60)
 
 
-def head(length: int, number: int = 1) -> bytes:
-    return struct.pack("!II", length, number)
+def asking(operation: str, *arguments: object) -> bytes:
+    return encode(KeyHostRequest(Environment.TEST, operation, msgspec.Raw(encode(arguments))))
 
 
 def test_sockets_are_for_their_user_alone(key_hosts: RunningHosts) -> None:
@@ -71,16 +74,16 @@ def test_sockets_are_for_their_user_alone(key_hosts: RunningHosts) -> None:
 def test_folder_that_others_may_enter_is_not_trusted(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
 
-    with pytest.raises(sockets.ForeignOwner):
-        sockets.listen(tmp_path, 0, backlog=1)
+    with pytest.raises(protocol.ForeignOwner):
+        protocol.listen(tmp_path, 0, backlog=1)
     with pytest.raises(KeyServiceUnavailable):
-        KeyHostClient(tmp_path, 0).call(messages.CheckTokens(Environment.TEST, has_main=True), type(None))
+        KeyHostClient(tmp_path, 0, Environment.TEST).call(Pkcs11Backend.check)
 
 
 def test_folder_with_a_long_path_serves(tmp_path: Path) -> None:
     folder = tmp_path / ("long-" * 30)
 
-    with sockets.listen(folder, 3, backlog=1), sockets.connect(folder, 3, timeout=60) as connection:
+    with protocol.listen(folder, 3, backlog=1), protocol.connect(folder, 3, timeout=60) as connection:
         assert connection.fileno() > 0
 
 
@@ -88,14 +91,16 @@ def test_folder_with_a_long_path_serves(tmp_path: Path) -> None:
     "sent",
     [
         b"GET / HTTP/1.1\r\n\r\n",
-        head(2**31),
-        head(messages.MAX_REQUEST + 1),
-        head(4) + b"\xc1\xc1\xc1\xc1",
-        head(1) + b"\x90",
-        head(3) + messages.encode(messages.CheckTokens(Environment.TEST, has_main=True))[:3],
-        head(1_000) + b"\x91" * 1_000,
+        asking("sign_ed25519", "pkcs11:token=a;id=%01", bytes(protocol.MAX_REQUEST)),
+        b"\xc1\xc1\xc1\xc1",
+        b"",
+        asking("check")[:-1],
+        b"\x91" * 1_000,
+        asking("provision"),
+        asking("destroy", 1),
+        asking("check", "more"),
     ],
-    ids=["http", "huge", "too long", "not msgpack", "empty", "torn", "nested"],
+    ids=["http", "too long", "not msgpack", "empty", "torn", "nested", "not offered", "mistyped", "surplus"],
 )
 def test_nonsense_costs_only_its_connection(
     key_hosts: RunningHosts, backend: KeyHostBackend, sent: bytes
@@ -112,21 +117,70 @@ def test_nonsense_costs_only_its_connection(
 def test_caller_who_goes_away_in_the_middle_harms_nobody(
     key_hosts: RunningHosts, backend: KeyHostBackend
 ) -> None:
-    request = messages.encode(
-        messages.GenerateKey(
-            Environment.TEST, os.environ["PKCS11_TEST_TOKEN"], P256, "left", keep_public=True
-        )
-    )
+    request = asking("generate_in", os.environ["PKCS11_TEST_TOKEN"], 2048, "left", True)
     for _ in range(5):
         with connect(key_hosts) as connection:
-            connection.sendall(head(len(request)) + request)
+            connection.sendall(request)
+            connection.shutdown(socket.SHUT_WR)
 
     backend.check()
 
 
-def test_many_threads_share_few_connections_and_each_gets_its_own_answer(
-    key_hosts: RunningHosts, backend: KeyHostBackend
+def test_host_outlives_a_lack_of_files_and_refuses_connections_beyond_its_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(server, "MAX_CONNECTIONS", 1)
+    monkeypatch.setattr(server, "faulthandler", Mock())
+    host = server.KeyHostServer(tmp_path, 0)
+    (first, served), (second, refused) = socket.socketpair(), socket.socketpair()
+    waiting: Iterator[OSError | socket.socket] = iter(
+        [OSError(errno.EMFILE, "Too many open files"), first, second]
+    )
+
+    def accept() -> tuple[socket.socket, str]:
+        found = next(waiting, TimeoutError())
+        if isinstance(found, socket.socket):
+            return found, ""
+        host._is_stopping = isinstance(found, TimeoutError)
+        raise found
+
+    host._accept(Mock(accept=accept))
+
+    with served, refused:
+        assert refused.recv(1) == b""
+        assert not host._connections.acquire(blocking=False)
+    assert eventually(lambda: host._connections.acquire(blocking=False), seconds=60)
+
+
+def test_response_may_not_be_endless(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "MAX_RESPONSE", 10)
+    here, there = socket.socketpair()
+    with here, there:
+        there.sendall(bytes(11))
+
+        with pytest.raises(protocol.ConnectionLost, match="too long"):
+            protocol.receive_response(here, seconds=60)
+
+
+def test_response_may_not_trickle_beyond_the_time_of_a_call() -> None:
+    here, there = socket.socketpair()
+    is_over = threading.Event()
+
+    def trickle() -> None:
+        while not is_over.wait(0.05):
+            there.sendall(b"\x91")
+
+    with here, there, ThreadPoolExecutor(1) as pool:
+        trickling = pool.submit(trickle)
+        try:
+            with pytest.raises(TimeoutError):
+                protocol.receive_response(here, seconds=0.5)
+        finally:
+            is_over.set()
+        trickling.result()
+
+
+def test_each_of_many_threads_gets_its_own_answer(key_hosts: RunningHosts, backend: KeyHostBackend) -> None:
     keys = [backend.generate_rsa(label="mine", spread=True) for _ in range(3)]
     expected = {key.uri: backend.sign(key.uri, b"payload", RSA) for key in keys}
     uris = [key.uri for key in keys] * 30
@@ -135,14 +189,13 @@ def test_many_threads_share_few_connections_and_each_gets_its_own_answer(
         signed = list(pool.map(lambda uri: (uri, backend.sign(uri, b"payload", RSA)), uris))
 
     assert all(signature == expected[uri] for uri, signature in signed)
-    assert all(len(client._open) <= QUICK_CALLS + 2 for client in backend._clients)
 
 
 def test_host_that_is_not_there_is_unavailable_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("compliance.keys.hosts.client.CONNECT_SECONDS", 600.0)
-    backend = KeyHostBackend([KeyHostClient(tmp_path / "none", 0)], Environment.TEST, "alpha")
+    monkeypatch.setattr("compliance.keys.hosts.backend.CONNECT_SECONDS", 600.0)
+    backend = KeyHostBackend([KeyHostClient(tmp_path / "none", 0, Environment.TEST)], "alpha")
     started = time.monotonic()
 
     for _ in range(3):
@@ -205,10 +258,10 @@ def test_shards_are_made_on_all_hosts_and_each_key_is_found_on_its_own(private_h
         1,
     ]
     keys = [
-        backend.generate_in(label, 2048, label="divided", keep_public=False)
+        backend.generate_in(label, 2048, "divided", keep_public=False)
         for label in ("alpha-01", "alpha-03", "alpha-05")
     ]
-    fresh = private_hosts.backend("alpha", shards=6, is_fresh=True)
+    fresh = private_hosts.backend("alpha", shards=6)
     for key in keys:
         assert fresh.public_key(key.uri) == key.public_key
         assert fresh.sign(key.uri, b"payload", RSA)
@@ -234,15 +287,15 @@ def test_token_lost_and_back_behind_a_host(private_hosts: RunningHosts, private_
     away = private_hsm.tokens.with_name("away")
     shutil.move(private_hsm.tokens, away)
 
-    failed = failures("host_SignDigest")
+    failed = failures("host_sign_digest")
     assert not signs(backend, key.uri)
-    assert failures("host_SignDigest") == failed + 1
+    assert failures("host_sign_digest") == failed + 1
     with pytest.raises(KeyServiceUnavailable):
         backend.check()
     private_hosts.kill()
     private_hosts.start()
     private_hosts.wait()
-    fresh = private_hosts.backend("alpha", is_fresh=True)
+    fresh = private_hosts.backend("alpha")
     assert not signs(fresh, key.uri)
     shutil.move(away, private_hsm.tokens)
 
@@ -255,10 +308,10 @@ import django
 django.setup()
 from itertools import chain, repeat
 from pathlib import Path
-from compliance.keys.hosts import server, service
+from compliance.keys.hosts import server
 server.WATCHDOG_SECONDS = 0.5
 calls_hang = chain([False], repeat(True))
-service.KeyHostService.is_blocked = property(lambda self: next(calls_hang))
+server.KeyHostServer.is_blocked = property(lambda self: next(calls_hang))
 server.KeyHostServer(Path({str(tmp_path / "hosts")!r}), 0).run()
 """
     done = subprocess.run(

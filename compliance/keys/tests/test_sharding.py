@@ -2,7 +2,7 @@
 
 import pytest
 
-from compliance.keys.sharding import is_shard, shard_labels
+from compliance.keys.base import is_shard, shard_labels
 
 
 def test_shards_are_numbered() -> None:

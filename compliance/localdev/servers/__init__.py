@@ -1,1 +1,1 @@
-"""The processes of the local stack: PostgreSQL, Valkey, SoftHSM, key hosts and the supervisor."""
+"""The processes of the local stack: PostgreSQL, Valkey, SoftHSM and the supervisor."""

@@ -1,7 +1,6 @@
 """Databases and roles of a PostgreSQL server, managed through `psql`."""
 
 import subprocess
-from collections.abc import Mapping
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
@@ -40,12 +39,25 @@ def query(url: str, sql: str, *, seconds: float = 20.0) -> list[str]:
     return done.stdout.splitlines()
 
 
-def ensure_database(server: Addressed, name: str, *, owner: DatabaseRole | None = None) -> None:
+def ensure_database(
+    server: Addressed, name: str, *, owner: DatabaseRole | None = None, template: str = "template1"
+) -> None:
     """Create the database `name` unless it exists; without an `owner` it belongs to the superuser."""
     admin = server.url("postgres")
     if not query(admin, f"SELECT 1 FROM pg_database WHERE datname = {_literal(name)}"):  # noqa: S608
         ownership = "" if owner is None else f" OWNER {_identifier(owner.name)}"
-        query(admin, f"CREATE DATABASE {_identifier(name)}{ownership}")
+        query(admin, f"CREATE DATABASE {_identifier(name)}{ownership} TEMPLATE {_identifier(template)}")
+
+
+def has_tables(server: Addressed, name: str) -> bool:
+    """Whether the database `name` was ever migrated."""
+    return query(server.url(name), "SELECT to_regclass('django_migrations') IS NOT NULL") == ["t"]
+
+
+def copy_database(server: Addressed, source: str, name: str, *, owner: DatabaseRole) -> None:
+    """Make the empty database `name` a copy of `source`, on which there are no sessions."""
+    query(server.url("postgres"), f"DROP DATABASE {_identifier(name)}")
+    ensure_database(server, name, owner=owner, template=source)
 
 
 def ensure_role(server: Addressed, role: DatabaseRole, *, attributes: str = "", member_of: str = "") -> None:
@@ -62,13 +74,6 @@ def ensure_role(server: Addressed, role: DatabaseRole, *, attributes: str = "", 
         *([f"ALTER ROLE {name} {attributes};"] if attributes else []),
         *([f"GRANT {member_of} TO {name};"] if member_of else []),
     ]
-    query(server.url("postgres"), "\n".join(statements))
-
-
-def set_defaults(server: Addressed, role: DatabaseRole, defaults: Mapping[str, str]) -> None:
-    """Set what each new session of a role begins with."""
-    name = _identifier(role.name)
-    statements = (f"ALTER ROLE {name} SET {key} = {_literal(value)};" for key, value in defaults.items())
     query(server.url("postgres"), "\n".join(statements))
 
 

@@ -141,26 +141,21 @@ class Terminated(KeyboardInterrupt):
 
 
 def run_foreground(command: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> int:
-    """Run a child on our terminal; return its exit code (128 + signal, as shells do)."""
-    return wait_for([subprocess.Popen(command, env=env, cwd=cwd)])[0]
+    """Run a child on our terminal; return its exit code (128 + signal, as shells do).
 
-
-def wait_for(children: Sequence[subprocess.Popen[bytes]]) -> list[int]:
-    """Return the children's exit codes.
-
-    On an interrupt each child gets `GRACE_SECONDS` to clean up; then the interrupt is raised again.
+    On an interrupt the child gets `GRACE_SECONDS` to clean up; then the interrupt is raised again.
     """
+    child = subprocess.Popen(command, env=env, cwd=cwd)
     try:
-        return [code if (code := child.wait()) >= 0 else 128 - code for child in children]
+        return code if (code := child.wait()) >= 0 else 128 - code
     except KeyboardInterrupt as interrupt:
-        for child in children if isinstance(interrupt, Terminated) else ():
+        if isinstance(interrupt, Terminated):
             child.send_signal(signal.SIGINT)
-        for child in children:
-            try:
-                child.wait(timeout=GRACE_SECONDS)
-            except (subprocess.TimeoutExpired, KeyboardInterrupt):
-                child.kill()
-                child.wait()
+        try:
+            child.wait(timeout=GRACE_SECONDS)
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+            child.kill()
+            child.wait()
         raise
 
 

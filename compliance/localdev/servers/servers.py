@@ -10,13 +10,19 @@ from functools import cached_property
 from pathlib import Path
 
 from ..console import step
-from ..environment import External, external, has_own_tokens, hosts_wanted, merged, service_name
+from ..environment import External, external, has_own_tokens, merged, service_name
 from ..layout import Layout
 from ..ports import HOST, WEB_DEFAULT
 from ..state import LockBusy, load_secrets, locked, read_json
 from . import processes
-from .databases import Addressed, ensure_assumable_role, ensure_database, ensure_role
-from .key_hosts import KeyHosts
+from .databases import (
+    Addressed,
+    copy_database,
+    ensure_assumable_role,
+    ensure_database,
+    ensure_role,
+    has_tables,
+)
 from .postgres import DatabaseRole, PostgresServer
 from .redis import RedisServer
 from .softhsm import ModuleLibrary, SoftHsm, find_module
@@ -60,28 +66,9 @@ class Servers:
 
     @cached_property
     def softhsm(self) -> SoftHsm:
-        folder, sockets = self.layout.local / "softhsm", self.layout.run / "keys"
-        return self.tokens_in(folder, hosts=hosts_wanted(os.environ), sockets=sockets)
+        return self.tokens_in(self.layout.local / "softhsm")
 
-    @cached_property
-    def key_hosts(self) -> KeyHosts:
-        return KeyHosts(
-            root=self.layout.root,
-            folder=self.layout.run / "keys",
-            count=self.softhsm.hosts,
-            records=self.layout.run,
-            log=self.layout.log / "key_hosts.log",
-        )
-
-    def tokens_in(
-        self,
-        folder: Path,
-        *,
-        shards: int = SHARDS,
-        hosts: int = 0,
-        is_shared: bool = False,
-        sockets: Path | None = None,
-    ) -> SoftHsm:
+    def tokens_in(self, folder: Path, *, shards: int = SHARDS) -> SoftHsm:
         name = service_name(os.environ)
         return SoftHsm(
             folder=folder,
@@ -90,9 +77,6 @@ class Servers:
             user_pin=self.secrets["pkcs11_user_pin"],
             so_pin=self.secrets["pkcs11_so_pin"],
             shards=shards,
-            hosts=hosts,
-            is_shared=is_shared,
-            sockets=sockets,
         )
 
     def database_names(self) -> tuple[str, str]:
@@ -121,7 +105,6 @@ class Servers:
         if not has_own_tokens(os.environ) and not self.softhsm.made():
             with step("SoftHSM tokens"):
                 self.softhsm.ensure()
-        self.start_key_hosts()
 
     def start_postgres(self) -> None:
         """Start PostgreSQL with its roles and databases, unless DATABASE_URL gives another."""
@@ -136,6 +119,15 @@ class Servers:
         for name in self.database_names():
             ensure_database(self.postgres, name, owner=self.role("owner"))
 
+    def lack_tables(self) -> bool:
+        """Whether the databases are embedded and were never migrated."""
+        names = self.database_names()
+        return self.given.database is None and not any(has_tables(self.postgres, name) for name in names)
+
+    def copy_tables(self) -> None:
+        """Make the embedded test database a copy of the live one: to migrate it, too, takes longer."""
+        copy_database(self.postgres, *self.database_names(), owner=self.role("owner"))
+
     def make_roles(self, server: Addressed) -> None:
         """Make the roles of the service on a server, unless they exist."""
         ensure_role(server, self.role("owner"), attributes="CREATEDB", member_of=DEVELOPMENT_ROLES)
@@ -143,35 +135,10 @@ class Servers:
         ensure_role(server, self.role("reader"))
         ensure_assumable_role(server, self.auditor(), by=self.role("service"))
 
-    def citus_roles(self) -> list[DatabaseRole]:
-        """Return the roles as which nodes of Citus sign in to each other."""
-        roles = [self.role(kind) for kind in ("owner", "service", "reader")]
-        return [*roles, self._auditor_of_nodes()]
-
-    def make_roles_of_node(self, node: Addressed) -> None:
-        """As `make_roles()`, on Citus: nodes sign in to each other as the role in force, also as the auditor.
-
-        Workers get the coordinator's roles with their passwords whenever Citus finds one of use there.
-        """
-        self.make_roles(node)
-        ensure_role(node, self._auditor_of_nodes())
-
-    def _auditor_of_nodes(self) -> DatabaseRole:
-        return DatabaseRole(self.auditor(), self.secrets["postgres_reader_password"])
-
-    def start_key_hosts(self, *, wait: bool = True) -> None:
-        """Start the key hosts, if there are any; `wait` until they serve."""
-        hosts = self.key_hosts
-        if not hosts.count or hosts.running() is not None:
-            return
-        with step("key hosts") if wait else nullcontext():
-            hosts.start(self.environment() | self.softhsm.host_environment(), wait=wait)
-
     def stop_if_unused(self) -> bool:
         """Stop the embedded servers, unless the users' lock is held; return whether they were stopped."""
         try:
             with locked(self.layout.setup_lock), locked(self.layout.users_lock, wait=False):
-                self.key_hosts.stop()
                 self.redis.stop()
                 self.postgres.stop()
         except LockBusy:
@@ -211,6 +178,7 @@ class Servers:
             "ALLOWED_HOSTS": "127.0.0.1,localhost",
             "BASE_URL": base_url or self.base_url(),
             "EVENT_ARCHIVE_DIR": str(self.layout.archive),
+            "AUDIT_VERIFIED_FILE": str(self.layout.local / "verified.json"),
             "ENCRYPTION_KEYS": self.secrets["encryption_key"],
             "SECRET_KEY": self.secrets["secret_key"],
             # A developer's receiver listens on plain HTTP on loopback; production allows neither.

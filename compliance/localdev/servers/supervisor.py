@@ -1,4 +1,4 @@
-"""The supervisor: one process for each stack that keeps web, worker, sender, beat and key hosts up.
+"""The supervisor: one process for each stack that keeps web, worker, sender and beat up.
 
 It does not restart the data servers: they are dependencies, and a drill begins by stopping one.
 """
@@ -101,7 +101,6 @@ class Supervisor:
                 self._write_state()
             if now >= self.chores_due:
                 self.chores_due = now + CHORES_SECONDS
-                self._tend_key_hosts()
                 bound_logs(self.layout)
             if not self.layout.supervisor.exists():
                 processes.save(self.layout.supervisor, os.getpid())
@@ -132,12 +131,6 @@ class Supervisor:
         )
         part.started = now
         return True
-
-    def _tend_key_hosts(self) -> None:
-        hosts = self.servers.key_hosts
-        if hosts.count and hosts.running() is None:
-            self._log("the key hosts are down and are started again")
-            self.servers.start_key_hosts(wait=False)
 
     def _write_state(self) -> None:
         pids = {part.name: part.process.pid for part in self.parts if part.process is not None}

@@ -93,12 +93,13 @@ def test_operators_variables_reach_only_who_is_given_them() -> None:
 
 def test_exports_carry_the_demo_tenants_keys(tmp_path: Path) -> None:
     demo = tmp_path / "demo.json"
-    write_json(demo, {"live_api_key": "service_live_x", "tenant_id": "not exported"})
+    write_json(demo, {"live_api_key": "service_live_x", "tenant_id": "01a1", "name": "not exported"})
 
     values = exports({"BASE_URL": "http://127.0.0.1:8000", "DATABASE_URL": LIVE, "SECRET_KEY": "s"}, demo)
 
     assert values == {
         "BASE_URL": "http://127.0.0.1:8000",
+        "TENANT_ID": "01a1",
         "ADMIN_URL": "http://127.0.0.1:8000/admin/",
         "LIVE_API_KEY": "service_live_x",
         "DATABASE_URL": LIVE,

@@ -5,7 +5,6 @@ import signal
 import socket
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,17 +15,19 @@ from compliance.localdev.console import StepFailed
 from compliance.localdev.ports import HOST
 from compliance.localdev.servers import processes
 from compliance.localdev.servers.databases import (
+    copy_database,
     drop_databases,
     ensure_assumable_role,
     ensure_database,
     ensure_role,
+    has_tables,
     query,
 )
 from compliance.localdev.servers.postgres import SUPERUSER, DatabaseRole, PostgresServer
 from compliance.localdev.servers.redis import RedisServer, ping
 from compliance.localdev.servers.softhsm import SoftHsm, find_module
-from compliance.ops.privileges.role_audit import excesses
 from compliance.stores.database_owner import as_owner
+from ops.privileges.role_audit import excesses
 
 pytestmark = [
     pytest.mark.slow,
@@ -216,7 +217,16 @@ def test_tokens_are_made_once_and_not_replaced(tmp_path: Path) -> None:
     assert len(made) == 2
     assert sorted((tokens.folder / "tokens").iterdir()) == made
 
-    shared = replace(tokens, hosts=2, is_shared=True)
-    assert shared.made()
-    assert "PKCS11_HOST_CONFS" not in shared.host_environment()
-    assert not replace(tokens, hosts=2).made()
+
+def test_database_is_copied_with_its_tables(postgres: PostgresServer) -> None:
+    owner = DatabaseRole("owner of both", "secret")
+    ensure_role(postgres, owner)
+    for name in ("source", "copy"):
+        ensure_database(postgres, name, owner=owner)
+    assert not has_tables(postgres, "source")
+    query(postgres.url("source", owner), "CREATE TABLE django_migrations AS SELECT 7 AS id")
+
+    copy_database(postgres, "source", "copy", owner=owner)
+
+    assert has_tables(postgres, "copy")
+    assert query(postgres.url("copy", owner), "SELECT id FROM django_migrations") == ["7"]

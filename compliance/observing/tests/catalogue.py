@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from prometheus_client import Counter, Histogram
 
 from compliance.observing import metrics
-from compliance.ops import gauges
+from ops import gauges
 
 
 def documented_names() -> dict[str, set[str]]:

@@ -10,13 +10,13 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from compliance.api.answers import Headers
-from compliance.api.rest.permissions import Scope
+from compliance.api.gate import Scope
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id
 from compliance.observing.logs import ClientFaultFilter
-from compliance.tenancy import keys
-from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.web import Worker
+from tenancy import keys
+from tenancy.tests.factories import make_key, make_tenant
 
 pytestmark = pytest.mark.usefixtures("committed")
 

@@ -17,21 +17,21 @@ from compliance.core import tasks
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.tasks import ENVIRONMENT_HEADER
-from compliance.observing.request_counts import loop_counts, note_refused
+from compliance.observing.metrics import note_refused
 from compliance.observing.tests.catalogue import collectors, documented_names
+from compliance.outbound.tests.receivers import answers, receiving
 from compliance.serving.tests import served
-from compliance.signals.models import Signal, Stream
-from compliance.signals.sending.sender import SignalSender
-from compliance.signals.tests.factories import derive, make_push_stream
 from compliance.stores import redis, sql
-from compliance.tenancy.models import Tenant
-from compliance.tenancy.tests.factories import make_key, make_tenant
 from compliance.tests.web import Worker
 from delegation import services as delegation
+from signals.models import Signal, Stream
+from signals.sending.sender import SignalSender
+from signals.tests.factories import derive, make_push_stream
+from tenancy.models import Tenant
+from tenancy.tests.factories import make_key, make_tenant
 from webhooks.models import Delivery, Pace, Webhook
 from webhooks.sending.sender import Sender
 from webhooks.tests.factories import make_delivery, make_webhook
-from webhooks.tests.receivers import answers, receiving
 from webhooks.vocabulary import EventName
 
 DOCUMENT = Path(settings.BASE_DIR) / "docs/observability.md"
@@ -90,7 +90,6 @@ def test_life_of_an_agent_moves_every_metric(web: Worker, tenant: Tenant) -> Non
         derive()
         SignalSender(Environment.LIVE, size=4).run_until_idle(seconds=30)
     fail()
-    loop_counts.flush()
 
     after = totals()
     assert {name for name in after if after[name] <= before[name]} == set()
@@ -142,28 +141,32 @@ def fail() -> None:
         assert server.tell(b"nonsense\r\n\r\n", half_close=True).startswith(b"HTTP/1.1 400")
 
 
+WAITING = [f"{tasks._PREFIX}{queue}" for queue in tasks.QUEUES]
+
+
 def test_message_tells_how_long_it_has_waited() -> None:
-    redis.broker().delete(tasks.QUEUE)
+    redis.broker().delete(*WAITING)
     none = tasks.oldest_waiting()
     began = now() - timedelta(seconds=1)
 
     tasks.enqueue("webhooks.sweep")
     first = tasks.oldest_waiting()
     tasks.enqueue("webhooks.sweep")
+    tasks.enqueue("auditlog.seal")
 
     assert none is None
     assert first is not None
     assert began < first <= now()
-    assert tasks.oldest_waiting() == first
-    redis.broker().delete(tasks.QUEUE)
+    assert (tasks.oldest_waiting(), tasks.waiting()) == (first, 3)
+    redis.broker().delete(*WAITING)
 
 
 @pytest.mark.parametrize("message", [b"x", b"[]", b"{}", b'{"headers": {}}', b'{"headers": null}'])
 def test_message_that_does_not_say_is_no_fault(message: bytes) -> None:
-    redis.broker().delete(tasks.QUEUE)
-    redis.broker().lpush(tasks.QUEUE, message)
+    redis.broker().delete(*WAITING)
+    redis.broker().lpush(WAITING[0], message)
 
     found = tasks.oldest_waiting()
 
-    redis.broker().delete(tasks.QUEUE)
+    redis.broker().delete(*WAITING)
     assert found is None

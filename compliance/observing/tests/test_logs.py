@@ -15,10 +15,10 @@ from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id
 from compliance.observing import correlation, logs
 from compliance.observing.correlation import Correlation
-from compliance.tenancy.tests.factories import make_tenant
+from tenancy.tests.factories import make_tenant
 from webhooks.models import Webhook
 
-JSON, CONSOLE = logs.formatter("json"), logs.formatter("console")
+JSON, CONSOLE = logs.LineFormatter("json"), logs.LineFormatter("console")
 IDS = Correlation("order-7", "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7")
 KEY = "service_live_" + "k" * 43
 QUOTED = quote(settings.SECRET_KEY, safe="")
@@ -87,9 +87,9 @@ def test_line_names_request_tenant_environment_and_agent() -> None:
 
 
 def test_what_is_bound_is_told_until_it_is_taken_away() -> None:
-    logs.bind(tenant="t", agent="a")
+    correlation.bind(tenant="t", agent="a")
     bound = line_of(record_of("x"))
-    logs.unbind()
+    correlation.unbind()
 
     assert (bound["tenant"], bound["agent"]) == ("t", "a")
     assert "tenant" not in line_of(record_of("x"))
@@ -179,4 +179,4 @@ def test_secret_across_the_cut_is_not_written_where_much_was_redacted() -> None:
 
 def test_other_formats_are_refused() -> None:
     with pytest.raises(ValueError, match="LOG_FORMAT"):
-        logs.formatter("xml")
+        logs.LineFormatter("xml")

@@ -1,6 +1,5 @@
 """Metrics: those of several processes are summed, survive a kill, and are shown to who has the token."""
 
-import asyncio
 import os
 import signal
 import socket
@@ -8,6 +7,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from pytest_django.fixtures import Settings
 
 from compliance.api.endpoint import Endpoint
-from compliance.observing import exposition, metrics, metrics_server
+from compliance.observing import metrics, metrics_server
 from compliance.observing.middleware import route_of
-from compliance.observing.request_counts import RequestCounts
 from compliance.observing.tests.reading import sample
 from compliance.serving.endpoints import ENDPOINTS
 
@@ -32,12 +31,11 @@ TOKEN = "a-token-of-the-tests"
 COUNT = """
 import os, django; django.setup()
 from compliance.observing import metrics
-from compliance.observing.request_counts import RequestCounts
 assert metrics.is_shared, metrics.problem
-counts = RequestCounts()
+metrics.gather()
 for _ in range(3):
-    counts.note(method="GET", route="/v1/x", status=200, seconds=0.002)
-counts.flush()
+    metrics.note_answer(method="GET", route="/v1/x", status=200, seconds=0.002)
+metrics.flush()
 metrics.STRIKES.labels("live").inc()
 if os.fork() == 0:
     metrics.STRIKES.labels("live").inc()
@@ -47,8 +45,8 @@ os.kill(os.getpid(), 9)
 """
 SHOW = """
 import sys, django; django.setup()
-from compliance.observing import exposition
-sys.stdout.buffer.write(exposition.exposed())
+from compliance.observing import metrics_server
+sys.stdout.buffer.write(metrics_server.exposed())
 """
 
 
@@ -101,12 +99,10 @@ def test_both_entrances_of_an_endpoint_have_one_route(endpoint: Endpoint[Any, An
 
 
 def test_made_up_methods_are_one_label() -> None:
-    counts = RequestCounts()
     for number in range(50):
-        counts.note(method=f"BREW{number}", route="/v1/brew", status=405, seconds=0.0)
-    counts.flush()
+        metrics.note_answer(method=f"BREW{number}", route="/v1/brew", status=405, seconds=0.0)
 
-    shown = exposition.exposed().decode()
+    shown = metrics_server.exposed().decode()
 
     assert (
         sample(shown, "compliance_http_requests_total", method="other", route="/v1/brew", status="405") == 50
@@ -120,27 +116,23 @@ def samples(metric: Histogram, *labels: str) -> dict[str, float]:
     return {one.name + one.labels.get("le", ""): one.value for one in found}
 
 
-def test_times_of_threads_are_gathered_until_the_loop_flushes() -> None:
+def test_times_of_threads_are_gathered_until_the_loop_flushes(monkeypatch: pytest.MonkeyPatch) -> None:
     name = f"test-{uuid4()}"
-    counts, ended = RequestCounts(), asyncio.Event()
+    monkeypatch.setattr(metrics, "gathered", waiting := metrics.Gathered())
 
     @metrics.timed(metrics.REDIS_SECONDS, metrics.REDIS_ERRORS, name)
     def trip() -> None:
         """Take next to no time."""
 
-    async def live() -> float:
-        flushing = asyncio.ensure_future(counts.flush_until(ended))
-        await asyncio.sleep(0)
-        await asyncio.gather(*(asyncio.to_thread(trip) for _ in range(20)))
-        before = samples(metrics.REDIS_SECONDS, name)["_count"]
-        ended.set()
-        await flushing
-        return before
+    with ThreadPoolExecutor(4) as threads:
+        for _ in range(20):
+            threads.submit(trip)
+    before = samples(metrics.REDIS_SECONDS, name)["_count"]
+    kept = len(waiting.sums) + len(waiting.slots)
+    metrics.flush()
 
-    before = asyncio.run(live())
-    trip()
-
-    assert (before, samples(metrics.REDIS_SECONDS, name)["_count"]) == (0, 21)
+    assert kept <= 1 + len(metrics.QUICK) + 1, "sums, not values"
+    assert (before, samples(metrics.REDIS_SECONDS, name)["_count"]) == (0, 20)
 
 
 def test_values_are_counted_in_the_bucket_of_their_bound() -> None:
@@ -148,7 +140,7 @@ def test_values_are_counted_in_the_bucket_of_their_bound() -> None:
     values = (0.0, 0.0001, 0.00011, 4.0, 7.0)
     for value in values:
         metrics.REDIS_SECONDS.labels(f"{name}-library").observe(value)
-        metrics.observe(metrics.histogram(metrics.REDIS_SECONDS, name), value)
+        metrics.add(metrics.histogram(metrics.REDIS_SECONDS, name), value)
 
     found = samples(metrics.REDIS_SECONDS, name)
 
@@ -189,7 +181,7 @@ class TestView:
         answer = client.get("/metrics", headers={"authorization": f"Bearer {TOKEN}"})
 
         assert answer.status_code == 200
-        assert answer["content-type"] == exposition.CONTENT_TYPE
+        assert answer["content-type"] == metrics_server.CONTENT_TYPE
         text = answer.content.decode()
         names = {family.name for family in text_string_to_metric_families(text)}
         assert "compliance_webhooks_due" in names

@@ -9,29 +9,24 @@ import math
 import time
 from collections import deque
 from enum import Enum
-from typing import NoReturn, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
 import httptools
 
 from compliance.api.answers import Headers
 from compliance.observing import correlation
 from compliance.serving.http import refusals
-from compliance.serving.http.contract import Admission, ConnectionOwner
-from compliance.serving.http.messages import (
-    Received,
-    ends_connection,
-    head_without_upgrade,
-    path_of,
-    query_of,
-    split_absolute,
-)
+from compliance.serving.http.messages import Received, StreamedAnswer, encoded, split_target
 from compliance.serving.http.refusals import Refusal
-from compliance.serving.http.streams import StreamedAnswer
 from compliance.serving.http.writing import WRITE_SECONDS, AnswerWriter
+
+if TYPE_CHECKING:
+    from compliance.serving.http.listener import Listener
 
 LARGEST_TARGET = 8 * 1024
 LARGEST_HEAD = 32 * 1024  # octets of all header names and values together
-MOST_HEADERS = 100
+MOST_HEADERS = 128  # proxies take some 100 from a client, and add their own
+MOST_DIGITS = 20  # of a length in octets, zeros before it included
 SMALL_SLICE = 1024
 """Octets parsed at a time outside bodies: a client may send thousands of tiny requests in one piece, and all
 but the next ones stay octets."""
@@ -58,7 +53,7 @@ class Phase(Enum):
 class Connection(asyncio.Protocol):
     """Reads requests from one client and writes the answers of `listener`."""
 
-    def __init__(self, listener: ConnectionOwner) -> None:
+    def __init__(self, listener: "Listener") -> None:
         self._listener = listener
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpRequestParser(self)
@@ -68,43 +63,36 @@ class Connection(asyncio.Protocol):
         self._phase = Phase.IDLE
         self._deadline = self._loop.time() + HEAD_SECONDS
         self._idle_since = self._loop.time() + NEWCOMER_SECONDS
-        self._target = b""
+        self._request_line = self._target = self._tail = b""
         self._headers: Headers = []
         self._head_size = 0
         self._unfinished = 0
         self._body = bytearray()
+        self._length: int | None = None
         self._unparsed = b""
         self._owes_continue = False
         self._complete: deque[tuple[Received, bool]] = deque()
         self._refusal: Refusal | None = None
         self._is_answering = False
-        self._is_paused = False
         self._has_eof = False
 
     @property
-    def is_idle(self) -> bool:
-        """Whether no request is under way."""
-        return self._phase is Phase.IDLE and not self._is_answering
-
-    @property
     def idle_since(self) -> float:
-        """When its idle time began, in the loop's seconds; infinity unless it is idle."""
-        return self._idle_since if self.is_idle else math.inf
+        """When its idle time began, in the loop's seconds; infinity while a request is under way."""
+        return self._idle_since if self._phase is Phase.IDLE and not self._is_answering else math.inf
 
     # --- What the event loop calls ------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self._writer = AnswerWriter(self._transport)
+        self.pause_writing, self.resume_writing = self._writer.pause, self._writer.resume  # type: ignore[method-assign]
         peer, own = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
         # Those of a Unix socket are paths.
         if isinstance(peer, tuple) and isinstance(own, tuple):
             self._address, self._server = str(peer[0]), (str(own[0]), int(own[1]))
-        room = self._listener.opened(self)
-        if room is Admission.REFUSE:
+        if not self._listener.has_room_for(self):
             self._refuse(refusals.CROWDED)
-        elif room is Admission.CLOSE:
-            self._transport.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._listener.closed(self)
@@ -113,10 +101,9 @@ class Connection(asyncio.Protocol):
         self.resume_writing()
 
     def data_received(self, data: bytes) -> None:
-        if self._phase is Phase.ENDING or self._refusal is not None:
-            return
-        self._unparsed += data
-        self._parse()
+        if self._phase is not Phase.ENDING and self._refusal is None:
+            self._unparsed += data
+            self._parse()
 
     def eof_received(self) -> bool:
         self._has_eof = True
@@ -126,27 +113,35 @@ class Connection(asyncio.Protocol):
             self._refuse_unfinished()
         return False
 
-    def pause_writing(self) -> None:
-        self._writer.pause()
-
-    def resume_writing(self) -> None:
-        self._writer.resume()
-
     # --- Reading ------------------------------------------------------------------------------------
 
     def _parse(self) -> None:
         """Parse what was received: for a moment, and up to a request that waits for another's answer."""
         unparsed, offset, until = memoryview(self._unparsed), 0, time.monotonic() + HOLD_SECONDS
         while offset < len(unparsed) and not self._has_enough() and time.monotonic() < until:
-            size = LARGE_SLICE if self._phase is Phase.BODY else SMALL_SLICE
-            part = unparsed[offset : offset + size]
+            part = self._next_part(unparsed[offset:])
             offset += len(part)
             self._parse_slice(part)
         self._unparsed = bytes(unparsed[offset:]) if self._refusal is None else b""
         if self._unparsed:
-            self._pause_reading()
+            self._transport.pause_reading()
             if not self._has_enough():
                 self._loop.call_soon(self._parse_on)
+
+    def _next_part(self, unparsed: memoryview) -> "bytes | memoryview":
+        """Return the next octets for the parser, which does not say where a request begins: of one request.
+
+        A request ends with its length or, as heads and chunked bodies do, with an empty line.
+        """
+        if self._phase is Phase.BODY and self._length is not None:
+            return unparsed[: min(LARGE_SLICE, self._length - len(self._body))]
+        part = bytes(unparsed[: LARGE_SLICE if self._phase is Phase.BODY else SMALL_SLICE])
+        before, line, _ = (self._tail + part).partition(b"\r\n\r\n")
+        part = part[: len(before + line) - len(self._tail)]
+        self._tail = (self._tail + part)[-3:]
+        if b"\n" not in self._request_line:
+            self._request_line = (self._request_line + part).lstrip(b"\r\n")
+        return part
 
     def _parse_on(self) -> None:
         """Parse the rest after others had their turn."""
@@ -167,15 +162,21 @@ class Connection(asyncio.Protocol):
             except httptools.HttpParserUpgrade as upgrade:
                 # The parser skips the body of a request that would upgrade, so it is read again as one
                 # that would not (RFC 9110 §7.8: a server may ignore Upgrade).
-                method, version = self._parser.get_method(), self._parser.get_http_version()
-                head = head_without_upgrade(method, self._target, version, self._headers)
-                data = head + bytes(data[upgrade.args[0] :])
+                kept = "".join(f"{name}: {value}\r\n" for name, value in self._headers if name != "upgrade")
+                data = self._line() + kept.encode("latin-1") + b"\r\n" + bytes(data[upgrade.args[0] :])
                 self._parser = httptools.HttpRequestParser(self)
             except httptools.HttpParserError:
-                self._refuse(self._reason())
+                self._refuse(self._refusal or self._cut_short())
                 return
-        if self._phase is began_in and len(self._body) == body:
-            self._limit_unfinished(size)
+        if self._phase is not began_in or len(self._body) != body:
+            return
+        # Octets that ended nothing: the parser keeps an unfinished header or trailer by itself.
+        self._unfinished += size
+        if self._unfinished > LARGEST_HEAD + LARGEST_TARGET:
+            if self._phase is Phase.HEAD:
+                self._refuse(refusals.LARGE_HEAD if self._headers else refusals.LONG_TARGET)
+            elif self._phase is Phase.BODY:
+                self._refuse(refusals.TOO_LARGE)
 
     # --- What the parser calls ----------------------------------------------------------------------
 
@@ -198,22 +199,26 @@ class Connection(asyncio.Protocol):
         self._headers.append((name.decode("latin-1").lower(), value.decode("latin-1")))
 
     def on_headers_complete(self) -> None:
-        if self._parser.get_http_version() not in {"1.0", "1.1"}:
+        method, version = self._parser.get_method(), self._parser.get_http_version()
+        # The parser also takes other protocols' names and more than one space.
+        if version not in {"1.0", "1.1"} or not self._request_line.startswith(self._line()):
             self._stop_parsing(refusals.MALFORMED)
-        if self._parser.get_method() == b"CONNECT":
+        if method == b"CONNECT" or b"#" in self._target:
             self._stop_parsing(refusals.BAD_TARGET)
         if self._parser.should_upgrade():
             return
         self._wait_for(Phase.BODY, self._listener.body_seconds)
         named = dict(self._headers)
-        if self._parser.get_http_version() != "1.0" and [n for n, _ in self._headers].count("host") != 1:
+        if version != "1.0" and [n for n, _ in self._headers].count("host") != 1:
             self._stop_parsing(refusals.NO_HOST)
-        if named.get("transfer-encoding", "chunked").lower() != "chunked":
-            self._stop_parsing(refusals.MALFORMED)
+        codings = [value.lower() for name, value in self._headers if name == "transfer-encoding"]
         length = named.get("content-length", "0")
-        if length.isdecimal() and int(length[:20]) > self._listener.largest_body:
+        if (codings and (codings != ["chunked"] or version == "1.0")) or len(length) > MOST_DIGITS:
+            self._stop_parsing(refusals.MALFORMED)
+        self._length = None if codings else int(length)
+        if self._length is not None and self._length > self._listener.largest_body:
             self._stop_parsing(refusals.TOO_LARGE)
-        if "expect" in named and self._parser.get_http_version() != "1.0":
+        if "expect" in named and version != "1.0":
             if named["expect"].lower() != "100-continue":
                 self._stop_parsing(refusals.UNEXPECTED)
             self._owes_continue = True
@@ -229,19 +234,17 @@ class Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         if self._parser.should_upgrade():
             return
-        method = self._parser.get_method().decode("latin-1")
-        target = self._target
-        if not target.startswith(b"/"):
-            absolute = split_absolute(target)
-            if absolute is None:
-                self._stop_parsing(refusals.BAD_TARGET)
-            # Its authority replaces Host (RFC 9112 §3.2.2).
-            host, target = absolute
+        found = split_target(self._target)
+        if found is None:
+            self._stop_parsing(refusals.BAD_TARGET)
+        host, path, query = found
+        if host:
+            # The authority of an absolute target replaces Host (RFC 9112 §3.2.2).
             self._headers = [pair for pair in self._headers if pair[0] != "host"] + [("host", host)]
         request = Received(
-            method,
-            path_of(target),
-            query_of(target),
+            self._parser.get_method().decode("latin-1"),
+            path,
+            query,
             self._headers,
             bytes(self._body),
             self._address,
@@ -250,7 +253,7 @@ class Connection(asyncio.Protocol):
             correlation=correlation.begin(self._headers, began=time.monotonic()),
         )
         # What comes next may be refused before it has a target or headers: these are not its own.
-        self._target, self._headers, self._body = b"", [], bytearray()
+        self._request_line, self._target, self._headers, self._body = b"", b"", [], bytearray()
         self._owes_continue = False
         self._complete.append((request, self._parser.should_keep_alive()))
         self._phase = Phase.IDLE
@@ -264,9 +267,9 @@ class Connection(asyncio.Protocol):
         while self._complete:
             request, keeps_alive = self._complete.popleft()
             answer = await self._listener.answer(request)
-            closes = not keeps_alive or self._listener.is_stopping or ends_connection(answer)
-            if isinstance(answer, StreamedAnswer):
-                closes |= request.http_version == "1.0"
+            closes = not keeps_alive or self._listener.is_stopping
+            # HTTP/1.0 knows no chunks: the end of the connection is that of the body.
+            closes |= isinstance(answer, StreamedAnswer) and request.http_version == "1.0"
             await self._writer.write(answer, request, closes=closes)
             if self._transport.is_closing():
                 return
@@ -289,7 +292,7 @@ class Connection(asyncio.Protocol):
         elif self._has_eof:
             self._refuse_unfinished()
         else:
-            self._resume_reading()
+            self._transport.resume_reading()
             if self._phase is Phase.IDLE:
                 self._idle_since = self._loop.time()
                 self._wait_for(Phase.IDLE, IDLE_SECONDS)
@@ -312,19 +315,22 @@ class Connection(asyncio.Protocol):
         if self._phase is Phase.IDLE:
             self._end()
         else:
-            self._refuse(refusals.CUT_SHORT if self._phase is Phase.BODY else refusals.MALFORMED)
+            self._refuse(self._cut_short())
 
     def _refuse(self, refusal: Refusal) -> None:
         """Write the refusal once what came before it is answered, and read nothing more."""
         self._refusal = refusal
         self._phase = Phase.IDLE if self._is_answering else self._phase
         if self._is_answering:
-            self._pause_reading()
+            self._transport.pause_reading()
             return
-        request_id = correlation.begin(self._headers).request_id
         self._listener.refused(refusal.status)
-        answer = refusal.at(path_of(self._target))
-        self._writer.refuse(answer, method=self._method(), request_id=request_id)
+        target = split_target(self._target)
+        # Before its target the parser still has the method of another request.
+        method = self._parser.get_method().decode("latin-1") if self._target else ""
+        answer = refusal.at("" if target is None else target[1])
+        request_id = correlation.begin(self._headers).request_id
+        self._transport.write(encoded(answer, method=method, request_id=request_id))
         if self._has_eof:
             self._end()
             return
@@ -332,20 +338,10 @@ class Connection(asyncio.Protocol):
         self._wait_for(Phase.ENDING, LINGER_SECONDS)
         try:
             self._transport.write_eof()
-            self._resume_reading()
+            self._transport.resume_reading()
         except OSError:
             # The peer has reset the connection meanwhile.
             self._transport.abort()
-
-    def _limit_unfinished(self, size: int) -> None:
-        """Count octets that ended nothing: the parser keeps an unfinished header or trailer by itself."""
-        self._unfinished += size
-        if self._unfinished <= LARGEST_HEAD + LARGEST_TARGET:
-            return
-        if self._phase is Phase.HEAD:
-            self._refuse(refusals.LARGE_HEAD if self._headers else refusals.LONG_TARGET)
-        elif self._phase is Phase.BODY:
-            self._refuse(refusals.TOO_LARGE)
 
     def _forget_request(self) -> None:
         """Let go of what was read; the parser and this object would keep each other alive."""
@@ -357,14 +353,13 @@ class Connection(asyncio.Protocol):
         self._refusal = refusal
         raise ValueError("refused")
 
-    def _method(self) -> str:
-        """The method of the unfinished request; "" before its target, when the parser still has another's."""
-        return self._parser.get_method().decode("latin-1") if self._target else ""
+    def _cut_short(self) -> Refusal:
+        return refusals.CUT_SHORT if self._phase is Phase.BODY else refusals.MALFORMED
 
-    def _reason(self) -> Refusal:
-        """Why the parser gave up: it was told to, or what it read is malformed."""
-        malformed = refusals.CUT_SHORT if self._phase is Phase.BODY else refusals.MALFORMED
-        return self._refusal or malformed
+    def _line(self) -> bytes:
+        """The request line as RFC 9112 has it."""
+        version = self._parser.get_http_version().encode()
+        return b"%s %s HTTP/%s\r\n" % (self._parser.get_method(), self._target, version)
 
     # --- Time ---------------------------------------------------------------------------------------
 
@@ -374,26 +369,16 @@ class Connection(asyncio.Protocol):
             return
         if self._phase in {Phase.HEAD, Phase.BODY}:
             self._refuse(refusals.TOO_SLOW)
+        elif self._phase is Phase.ENDING:
+            self._transport.abort()  # a close would wait for a client that takes nothing
         else:
-            # An ordinary close would wait for a client that takes nothing.
-            end = self._transport.abort if self._phase is Phase.ENDING else self._transport.close
-            end()
+            self._transport.close()
 
     def end_if_idle(self) -> None:
         """Close a connection on which no request is under way."""
-        if self.is_idle:
+        if self.idle_since < math.inf:
             self._transport.close()
 
     def _wait_for(self, phase: Phase, seconds: float) -> None:
         self._phase = phase
         self._deadline = self._loop.time() + seconds
-
-    def _pause_reading(self) -> None:
-        if not self._is_paused:
-            self._is_paused = True
-            self._transport.pause_reading()
-
-    def _resume_reading(self) -> None:
-        if self._is_paused:
-            self._is_paused = False
-            self._transport.resume_reading()

@@ -6,9 +6,7 @@ import socket
 from collections.abc import Awaitable, Callable, Sequence
 
 from compliance.api.answers import Answer
-from compliance.serving.http import refusals
 from compliance.serving.http.connection import Connection
-from compliance.serving.http.contract import Admission, WatchedConnection
 from compliance.serving.http.messages import Received
 
 log = logging.getLogger(__name__)
@@ -16,9 +14,6 @@ log = logging.getLogger(__name__)
 MOST_CONNECTIONS = 512  # below the 1,024 open files that a process may usually have
 MOST_REFUSED = 64  # connections beyond those that get an answer before they are closed; any more get none
 LONGEST_YIELD_MS = 4  # how long a worker with eight connections or more leaves a new one to others
-TAKEN_TOGETHER = 16
-"""Connections that it accepts after that, at most: first one, then twice as many each time, while more wait.
-Else one worker would have all of a few that arrive at once."""
 PAUSE_SECONDS = 0.1  # how long nothing is accepted after the kernel had no room for a connection
 QUIET_SECONDS = 60.0
 CHECK_SECONDS = 0.5
@@ -28,10 +23,10 @@ BODY_SECONDS = 10.0  # how long a client may take to send a body of at most the 
 class Listener:
     """Accepts connections from `sockets`, as other workers do, and answers requests with `handler`.
 
-    `largest_body` is in octets; a request with a larger one is refused before it is read. `has_peers` says
-    whether there are other workers. Then a worker waits before it accepts, the longer the more connections
-    it has, so that one with fewer comes first. Without the wait, the few connections that a proxy keeps
-    would all go to the worker that happens to be awake.
+    `handler` raises nothing. `largest_body` is in octets; a request with a larger one is refused before it is
+    read. `has_peers` says whether there are other workers. Then a worker waits before it accepts, the longer
+    the more connections it has, so that one with fewer comes first. Without the wait, the few connections
+    that a proxy keeps would all go to the worker that happens to be awake.
     """
 
     def __init__(
@@ -47,17 +42,15 @@ class Listener:
     ) -> None:
         self.largest_body = largest_body
         self.body_seconds = body_seconds
+        self.answer, self.refused = handler, refused
         self.is_stopping = False
         self._sockets = sockets
-        self._handler = handler
-        self._refused = refused
         self._most = most_connections
         self._has_peers = has_peers
-        self._connections: set[WatchedConnection] = set()
+        self._connections: set[Connection] = set()
         self._accepting: set[asyncio.Task[object]] = set()
         self._loop = asyncio.get_running_loop()
         self._silent_until = 0.0
-        self._together = 1
 
     def start(self) -> None:
         """Accept connections from now on."""
@@ -77,83 +70,62 @@ class Listener:
                 connection.end_if_idle()
             await asyncio.sleep(0.02)
 
-    async def answer(self, request: Received) -> Answer:
-        """The handler's answer; 500 where it met a defect."""
-        try:
-            return await self._handler(request)
-        except Exception:
-            log.exception("unexpected error on %s", request.path)
-            return refusals.FAILED.at(request.path)
-
-    def refused(self, status: int) -> None:
-        """Tell that a request was refused before its end."""
-        self._refused(status)
-
-    def opened(self, connection: WatchedConnection) -> Admission:
+    def has_room_for(self, connection: Connection) -> bool:
         """Take note of a new connection; the one that is idle for longest makes room for it."""
         self._connections.add(connection)
         if len(self._connections) <= self._most:
-            return Admission.ACCEPT
+            return True
         longest_idle = min(self._connections, key=lambda one: one.idle_since)
-        if longest_idle.idle_since <= self._loop.time():
-            longest_idle.end_if_idle()
-            return Admission.ACCEPT
-        return Admission.REFUSE if len(self._connections) <= self._most + MOST_REFUSED else Admission.CLOSE
+        if longest_idle.idle_since > self._loop.time():
+            return False
+        longest_idle.end_if_idle()
+        return True
 
-    def closed(self, connection: WatchedConnection) -> None:
+    def closed(self, connection: Connection) -> None:
         """Take note of a connection's end."""
         self._connections.discard(connection)
 
     def _accept(self, listening: socket.socket) -> None:
-        """Accept one connection, or wait a moment for a worker with fewer connections to accept it."""
-        if not self._has_peers or not self._connections:
+        """Accept a connection; where there are other workers, once those with fewer had a moment to."""
+        held = len(self._connections)
+        if not self._has_peers or not held:
             self._take(listening, 1)
             return
         self._loop.remove_reader(listening)
         # In whole milliseconds, the resolution of the loop's timers.
-        seconds = min(len(self._connections).bit_length(), LONGEST_YIELD_MS) / 1000
-        self._loop.call_later(seconds, self._take_rest, listening)
+        seconds = min(held.bit_length(), LONGEST_YIELD_MS) / 1000
+        self._loop.call_later(seconds, self._go_on, listening, 1 + held // 8)
 
-    def _take_rest(self, listening: socket.socket) -> None:
-        """Accept connections that no other worker has accepted meanwhile."""
+    def _go_on(self, listening: socket.socket, most: int = 0) -> None:
         if not self.is_stopping:
             self._loop.add_reader(listening, self._accept, listening)
-            is_more = self._take(listening, self._together)
-            self._together = min(2 * self._together, TAKEN_TOGETHER) if is_more else 1
+            self._take(listening, most)
 
-    def _take(self, listening: socket.socket, most: int) -> bool:
-        """Accept connections that wait, `most` at most; whether there were as many."""
+    def _take(self, listening: socket.socket, most: int) -> None:
+        """Accept so many connections that wait, at most."""
         try:
             for _ in range(most):
-                self._open(listening.accept()[0])
+                accepted, _ = listening.accept()
+                if len(self._connections) > self._most + MOST_REFUSED:
+                    accepted.close()
+                    continue
+                accepted.setblocking(False)
+                if accepted.family != socket.AF_UNIX:
+                    accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                opening = self._loop.connect_accepted_socket(lambda: Connection(self), accepted)
+                task = self._loop.create_task(opening)
+                self._accepting.add(task)
+                task.add_done_callback(self._accepting.discard)
         except (BlockingIOError, ConnectionAbortedError):
-            return False
+            return
         except OSError as error:
             # No file or memory is left; the socket stays readable, so the loop would spin on it.
             self._loop.remove_reader(listening)
             self._loop.call_later(PAUSE_SECONDS, self._go_on, listening)
-            self._warn(error)
-            return False
-        return True
-
-    def _open(self, accepted: socket.socket) -> None:
-        accepted.setblocking(False)
-        if accepted.family != socket.AF_UNIX:
-            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        task = self._loop.create_task(self._loop.connect_accepted_socket(lambda: Connection(self), accepted))
-        self._accepting.add(task)
-        task.add_done_callback(self._accepting.discard)
-
-    def _go_on(self, listening: socket.socket) -> None:
-        if not self.is_stopping:
-            self._loop.add_reader(listening, self._accept, listening)
-
-    def _warn(self, error: OSError) -> None:
-        """Log that connections are not accepted, a line a minute."""
-        now = self._loop.time()
-        if now >= self._silent_until:
-            self._silent_until = now + QUIET_SECONDS
-            log.warning("connections cannot be accepted: %s", error)
+            now = self._loop.time()
+            if now >= self._silent_until:
+                self._silent_until = now + QUIET_SECONDS
+                log.warning("connections cannot be accepted: %s", error)
 
     def _check(self) -> None:
         now = self._loop.time()

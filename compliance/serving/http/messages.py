@@ -1,14 +1,15 @@
-"""A request as the connection read it, and an answer as the connection writes it (RFC 9112)."""
+"""A request as the connection read it, and an answer as octets (RFC 9112)."""
 
+import time
+from dataclasses import dataclass
 from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from compliance.api.answers import Answer, Headers
 from compliance.observing.correlation import Correlation
-from compliance.serving.http.streams import StreamedAnswer
 
 BODILESS = frozenset({204, 304})
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
@@ -37,73 +38,71 @@ class Received(NamedTuple):
     correlation: Correlation | None = None
 
 
-def head_without_upgrade(method: bytes, target: bytes, http_version: str, headers: Headers) -> bytes:
-    """A request line and headers in octets again, less the wish to upgrade."""
-    lines = "".join(f"{name}: {value}\r\n" for name, value in headers if name != "upgrade")
-    return b"%s %s HTTP/%s\r\n%s\r\n" % (method, target, http_version.encode(), lines.encode("latin-1"))
+class StreamBroken(Exception):
+    """The rest of a body cannot be made."""
 
 
-def split_absolute(target: bytes) -> tuple[str, bytes] | None:
-    """The authority of an absolute http target, and its path with the query; None for any other target."""
-    try:
-        parts = urlsplit(target.decode("ascii"))
-    except ValueError:
-        return None
-    if parts.scheme not in {"http", "https"} or not parts.netloc:
-        return None
-    path = parts.path or "/"
-    return parts.netloc, (f"{path}?{parts.query}" if parts.query else path).encode()
+class PieceSource(Protocol):
+    """A body too large to be put together: each piece is made once the client has taken those before."""
+
+    async def next(self) -> bytes:
+        """Return the next piece, empty after the last. Raises: StreamBroken."""
+
+    async def stop(self) -> None:
+        """Let go of the body, of which no more is read; safe to repeat."""
 
 
-def path_of(target: bytes) -> str:
-    """The percent-decoded path of a target in either form; of one in neither, the target."""
+@dataclass(frozen=True)
+class StreamedAnswer(Answer):
+    """An answer whose body follows in `pieces`."""
+
+    pieces: PieceSource
+
+
+def split_target(target: bytes) -> tuple[str, str, str] | None:
+    """The host ("" in the origin form), percent-decoded path and query of a target.
+
+    None for a target that is neither a path nor an absolute http URL.
+    """
+    host = ""
     if not target.startswith(b"/"):
-        absolute = split_absolute(target)
-        target = target if absolute is None else absolute[1]
-    path = target.partition(b"#")[0].partition(b"?")[0]
-    return (unquote_to_bytes(path) if b"%" in path else path).decode("latin-1")
-
-
-def query_of(target: bytes) -> str:
-    return target.partition(b"#")[0].partition(b"?")[2].decode("latin-1")
+        try:
+            parts = urlsplit(target.decode("ascii"))
+        except ValueError:
+            return None
+        if parts.scheme not in {"http", "https"} or not parts.netloc:
+            return None
+        host, target = parts.netloc, f"{parts.path or '/'}?{parts.query}".encode()
+    path, _, query = target.partition(b"?")
+    return host, (unquote_to_bytes(path) if b"%" in path else path).decode("latin-1"), query.decode("latin-1")
 
 
 def encoded(
-    answer: Answer, *, method: str, closes: bool, now: float, request_id: str, chunked: bool = False
+    answer: Answer, *, method: str, request_id: str, closes: bool = True, chunked: bool = False
 ) -> bytes:
     """The octets of an answer to a request of `method`; `closes`: the connection ends with it.
 
-    `now` is a Unix time in seconds. A streamed answer's body follows, in chunks if `chunked`.
+    A streamed answer's body follows, in chunks if `chunked`.
     """
-    status = answer.status
+    status, is_head = answer.status, method == "HEAD"
     lines = [
         f"HTTP/1.1 {status} {_REASONS.get(status, '')}\r\n"
-        f"date: {_date(int(now))}\r\nx-request-id: {request_id}\r\n"
+        f"date: {_date(int(time.time()))}\r\nx-request-id: {request_id}\r\n"
     ]
-    announced = None
+    length = str(len(answer.body))
     for name, value in answer.headers:
         lower = name.lower()
         if lower not in _OWN_HEADERS:
             lines.append(f"{lower}: {value}\r\n")
-        elif lower == "content-length":
-            announced = value
-    is_head = method == "HEAD"
+        elif lower == "content-length" and is_head:
+            length = value  # of the body that the answer leaves out
     if chunked:
         lines.append("transfer-encoding: chunked\r\n")
     elif status not in BODILESS and not isinstance(answer, StreamedAnswer):
-        # A HEAD request's answer may announce the length of the body that it leaves out.
-        length = announced if is_head and announced is not None else len(answer.body)
         lines.append(f"content-length: {length}\r\n")
-    if closes:
-        lines.append("connection: close\r\n")
-    lines.append("\r\n")
+    lines.append("connection: close\r\n\r\n" if closes else "\r\n")
     head = "".join(lines).encode("latin-1")
     return head if is_head or status in BODILESS else head + answer.body
-
-
-def ends_connection(answer: Answer) -> bool:
-    """Whether the answer asks for the connection to be closed after it."""
-    return any(name.lower() == "connection" and value.lower() == "close" for name, value in answer.headers)
 
 
 @lru_cache(maxsize=2)

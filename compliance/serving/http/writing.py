@@ -1,11 +1,9 @@
 """Writes the answers of one connection, no faster than its client takes them."""
 
 import asyncio
-import time
 
 from compliance.api.answers import Answer
-from compliance.serving.http.messages import Received, encoded
-from compliance.serving.http.streams import StreamBroken, StreamedAnswer
+from compliance.serving.http.messages import Received, StreamBroken, StreamedAnswer, encoded
 
 WRITE_SECONDS = 30.0
 """How long a client may take to receive anything of an answer before the connection is aborted."""
@@ -29,35 +27,33 @@ class AnswerWriter:
         self._writable = None
 
     async def write(self, answer: Answer, request: Received, *, closes: bool) -> None:
-        """Write the answer; return once the client has taken most of it, or the transport closes."""
-        if isinstance(answer, StreamedAnswer):
-            await self._stream(answer, request, closes=closes)
-        elif not self._transport.is_closing():
-            self._transport.write(_octets(answer, request, closes=closes))
-        await self._until_taken()
+        """Write the answer; return once the client has taken most of it, or the transport closes.
 
-    def refuse(self, answer: Answer, *, method: str, request_id: str) -> None:
-        """Write the last answer of the connection, to a request whose end was not seen."""
-        self._transport.write(
-            encoded(answer, method=method, closes=True, now=time.time(), request_id=request_id)
-        )
-
-    async def _stream(self, answer: StreamedAnswer, request: Received, *, closes: bool) -> None:
-        """Write the body piece by piece as the client takes it; abort where it breaks, so that this shows."""
-        chunked = request.http_version != "1.0"
-        write = self._transport.write
+        A streamed body that breaks aborts the connection, so that this shows.
+        """
+        pieces = answer.pieces if isinstance(answer, StreamedAnswer) else None
+        chunked = pieces is not None and request.http_version != "1.0"
+        request_id = "" if request.correlation is None else request.correlation.request_id
         try:
-            write(_octets(answer, request, closes=closes, chunked=chunked))
+            head = encoded(
+                answer, method=request.method, request_id=request_id, closes=closes, chunked=chunked
+            )
+            if not self._transport.is_closing():
+                self._transport.write(head)
+            if pieces is None:
+                await self._until_taken()
+                return
             while request.method != "HEAD" and not self._transport.is_closing():
-                piece = await answer.pieces.next()
-                write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+                piece = await pieces.next()
+                self._transport.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
                 await self._until_taken()
                 if not piece:
                     break
         except StreamBroken:
             self._transport.abort()
         finally:
-            await answer.pieces.stop()
+            if pieces is not None:
+                await pieces.stop()
 
     async def _until_taken(self) -> None:
         """Wait until the client has received most of what was written; abort if it receives nothing."""
@@ -72,11 +68,3 @@ class AnswerWriter:
                 self._transport.abort()
                 return
             left = now_left
-
-
-def _octets(answer: Answer, request: Received, *, closes: bool, chunked: bool = False) -> bytes:
-    request_id = "" if request.correlation is None else request.correlation.request_id
-    now = time.time()
-    return encoded(
-        answer, method=request.method, closes=closes, now=now, request_id=request_id, chunked=chunked
-    )

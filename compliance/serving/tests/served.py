@@ -13,8 +13,7 @@ import uvloop
 
 from compliance.api.answers import Answer
 from compliance.serving.http.listener import Listener
-from compliance.serving.http.messages import Received
-from compliance.serving.http.streams import StreamBroken, StreamedAnswer
+from compliance.serving.http.messages import Received, StreamBroken, StreamedAnswer
 
 LARGEST = 1024
 WAIT_SECONDS = 60.0

@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from compliance.serving.allocator import ARENAS
+from compliance.serving.tuning import ARENAS
 
 # Each thread allocates while all others live, so that each would get an arena of its own.
 CROWD = """
 import ctypes, re, sys, tempfile, threading
-from compliance.serving.allocator import spare_memory
+from compliance.serving.tuning import spare_memory
 if sys.argv[1] == "spared":
     assert spare_memory()
 if sys.argv[1] == "worker":

@@ -18,6 +18,14 @@ HEAD = b"POST /x HTTP/1.1\r\nHost: h\r\n"
 UPGRADE = HEAD + b"Connection: Upgrade\r\nUpgrade: h2c\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 LAST = b"GET /last HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
+MALFORMED_LINES = [
+    line + b"Host: h\r\nA: GET /x HTTP/1.1\r\n\r\n"
+    for line in (
+        *(b"GET /x RTSP/1.0\r\n", b"OPTIONS /x RTSP/1.0\r\n", b"SOURCE /x ICE/1.0\r\n"),
+        *(b"GET  /x HTTP/1.1\r\n", b"GET /x  HTTP/1.1\r\n", b"GET /x HTTP/1.1 \r\n", b" GET /x HTTP/1.1\r\n"),
+        b"GET /x HTTP/1.1\n",
+    )
+]
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +46,7 @@ def served(server: Served) -> Served:
     [
         (HEAD + b"Content-Length: 4\r\n\r\nabcd", 4),
         (HEAD + b"Content-Length: 0\r\n\r\n", 0),
+        (HEAD + b"Content-Length: 00000000000000000004\r\n\r\nabcd", 4),
         (HEAD + b"\r\n", 0),
         (CHUNKED + b"2\r\nab\r\n2;x=y\r\ncd\r\n0\r\n\r\n", 4),
         (UPGRADE + b"Content-Length: 4\r\n\r\nabcd", 4),
@@ -116,13 +125,21 @@ def test_sender_who_goes_away_is_forgotten(served: Served, head: bytes, resets: 
         b"CONNECT h:443 HTTP/1.1\r\nHost: h\r\n\r\n",
         HEAD + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{} ",
         HEAD + b"Content-Length: -2\r\n\r\n{}",
+        HEAD + b"Content-Length: 000000000000000000002\r\n\r\n{}",
+        HEAD + b"Content-Length: " + b"0" * 5_000 + b"2\r\n\r\n{}",
         HEAD + b"Content-Length: +2\r\n\r\n{}",
         HEAD + b"Content-Length: 99999999999999999999999\r\n\r\n{}",
         HEAD + b"Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n{}",
         HEAD + b"Transfer-Encoding: gzip\r\n\r\n{}",
         HEAD + b"Transfer-Encoding: chunked, gzip\r\n\r\n{}",
         HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+        HEAD + b"Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        HEAD + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST /x HTTP/1.0\r\nTransfer-Encoding: chunked\r\nConnection: keep-alive\r\n\r\n0\r\n\r\n",
         HEAD + b"Host: h\r",
+        b"GET /x#y HTTP/1.1\r\nHost: h\r\n\r\n",
+        b"GET http://h/x?y#z HTTP/1.1\r\nHost: h\r\n\r\n",
+        *MALFORMED_LINES,
     ],
 )
 def test_what_is_not_http_is_a_400_in_the_envelope(served: Served, octets: bytes) -> None:
@@ -130,6 +147,30 @@ def test_what_is_not_http_is_a_400_in_the_envelope(served: Served, octets: bytes
 
     assert (status, list(body), headers["content-type"]) == (400, ["error"], "application/json")
     assert served.seen == []
+
+
+@pytest.mark.parametrize("line", MALFORMED_LINES)
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_malformed_line_is_found_wherever_it_begins(served: Served, line: bytes, size: int) -> None:
+    before = (
+        b"\r\n"
+        + HEAD
+        + b"Content-Length: 19\r\n\r\nGET /x HTTP/1.1\r\n\r\n"
+        + CHUNKED
+        + b"1\r\na\r\n0\r\n\r\n"
+    )
+    octets = before + line
+    with served.connect() as client:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for start in range(0, len(octets), size):
+            try:
+                client.sendall(octets[start : start + size])
+            except OSError:
+                break  # refused, and closed after lingering
+        answers = read_all(client).split(b"HTTP/1.1 ")[1:]
+
+    assert [answer[:3] for answer in answers] == [b"200", b"200", b"400"]
+    assert [len(request.body) for request in served.seen] == [19, 1]
 
 
 @pytest.mark.parametrize(
@@ -323,7 +364,7 @@ def test_request_that_is_refused_long_after_its_first_octets_is_refused_once(
     ("target", "path", "query"),
     [
         (b"/a%20b/%C3%A9?x=%20&y", "/a b/Ã©", "x=%20&y"),
-        (b"/a?b?c#d", "/a", "b?c"),
+        (b"/a?b?c", "/a", "b?c"),
         (b"/%ff", "/ÿ", ""),
         (b"http://other:8000/a?b", "/a", "b"),
         (b"http://other", "/", ""),
@@ -389,7 +430,7 @@ def test_slow_reader_gets_all_of_a_large_answer_and_holds_up_nobody(served: Serv
 def test_every_refusal_has_the_form_of_its_path_and_the_standing_headers() -> None:
     found = [one for one in vars(refusals).values() if isinstance(one, Refusal)]
 
-    assert len(found) == 12
+    assert len(found) == 13
     for refusal in found:
         said = json.loads(refusal.at("/v1/events").body)["error"]
         told = json.loads(refusal.at("/oauth/token").body)

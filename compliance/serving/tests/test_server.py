@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from compliance.api.answers import Answer, Headers
-from compliance.serving.django_process import ThreadedDjango
+from compliance.serving.django_process import MOST_WAITING
 from compliance.serving.http.messages import Received
-from compliance.serving.server import Server
-from compliance.serving.wsgi import WsgiApplication, run
+from compliance.serving.server import BATCHES, Server
+from compliance.serving.wsgi import WsgiApplication, begin
+from compliance.tests.web import ThreadedDjango
 
 
 def echo(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -34,7 +35,8 @@ def received(*, headers: Headers | None = None, body: bytes = b"", path: str = "
 
 
 def answered(request: Received, *, application: WsgiApplication = echo) -> Answer:
-    return asyncio.run(Server(ThreadedDjango(application, threads=1)).answer(request))
+    server = Server(ThreadedDjango(application, threads=1), fast_path=None)
+    return asyncio.run(server.answer(request))
 
 
 def test_body_reaches_the_application_with_its_length() -> None:
@@ -46,25 +48,24 @@ def test_body_reaches_the_application_with_its_length() -> None:
 def test_answered_body_is_let_go() -> None:
     body = io.BytesIO(b"abcd")
 
-    answer = run(echo, {"CONTENT_LENGTH": "4", "wsgi.input": body})
+    answer = begin(echo, {"CONTENT_LENGTH": "4", "wsgi.input": body})
 
-    assert (answer.body, body.closed) == (b"abcd", True)
+    assert (answer, body.closed) == (Answer(201, [("x-length", "4")], b"abcd"), True)
 
 
-def test_worker_with_many_requests_ends_one_of_their_connections() -> None:
+def test_batches_past_a_tenants_queue_are_told_what_they_wait_for() -> None:
     async def play() -> list[Answer]:
-        server = Server(ThreadedDjango(echo, threads=1))
-        return await asyncio.gather(*(server.answer(received()) for _ in range(5)))
+        server = Server(ThreadedDjango(echo, threads=1), fast_path=None)
+        return await asyncio.gather(*(server.answer(received(path=BATCHES)) for _ in range(MOST_WAITING + 2)))
 
-    answers = asyncio.run(play())
+    *others, last = asyncio.run(play())
 
-    assert [("connection", "close") in answer.headers for answer in answers] == [
-        False,
-        False,
-        True,
-        False,
-        False,
-    ]
+    assert {answer.status for answer in others} == {201}
+    assert (last.status, last.body) == (
+        503,
+        b'{"error":"Other batches are still running; retry with backoff"}',
+    )
+    assert ("retry-after", "1") in [(name.lower(), value) for name, value in last.headers]
 
 
 def test_header_with_an_underscore_passes_for_no_other() -> None:

@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from threading import Thread
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import requests
 from django.http import StreamingHttpResponse
 
 from compliance.api.answers import Answer
-from compliance.serving.django_process import Slots, serve_socket
-from compliance.serving.http.messages import Received
-from compliance.serving.http.streams import StreamBroken, StreamedAnswer
+from compliance.serving.django_process import DjangoProcess, serve_socket
+from compliance.serving.http.messages import Received, StreamBroken, StreamedAnswer
+from compliance.serving.http.writing import AnswerWriter
 from compliance.serving.tests.served import Pieces, Served, read_all, serving
-from compliance.serving.tests.tiny import NoStartup
 from compliance.serving.wsgi import begin, environ_of
 from compliance.tests.waiting import eventually
 
@@ -67,6 +67,18 @@ def test_body_that_breaks_ends_without_its_last_chunk(served: Served) -> None:
     assert eventually(lambda: served.pieces["/streamed/broken"].is_stopped)
 
 
+def test_body_is_stopped_when_its_head_cannot_be_written() -> None:
+    pieces, transport = Pieces([BODY]), Mock()
+    answer = StreamedAnswer(200, [("x-name", "\u20ac")], b"", pieces)
+    request = Received("GET", "/", "", [], b"", "127.0.0.1", ("127.0.0.1", 80))
+
+    with pytest.raises(UnicodeEncodeError):
+        asyncio.run(AnswerWriter(transport).write(answer, request, closes=False))
+
+    assert pieces.is_stopped
+    transport.write.assert_not_called()
+
+
 def test_body_is_stopped_when_its_client_leaves(served: Served) -> None:
     served.pieces["/streamed"] = Pieces([b"a" * 1_000_000] * 1000)
     with served.connect() as client:
@@ -107,13 +119,12 @@ class Views:
 def asked(views: Views, take: int) -> tuple[list[bytes], Answer]:
     """Return up to `take` pieces of an answer from the views' process, and the answer to the next request."""
     ours, theirs = socket.socketpair()
-    ours.setblocking(False)
-    thread = Thread(target=serve_socket, args=[views, theirs, NoStartup()])
+    thread = Thread(target=serve_socket, args=[views, theirs])
     thread.start()
 
     async def play() -> tuple[list[bytes], Answer]:
-        django = Slots([ours])
-        answer = await django.answer(Received("GET", "/streamed", "", [], b"", "::1", ("::1", 1)))
+        django = DjangoProcess([ours], pid=0)
+        answer = await django.answer(Received("GET", "/streamed", "", [], b"", "::1", ("::1", 1)), "")
         assert isinstance(answer, StreamedAnswer)
         found: list[bytes] = []
         try:
@@ -122,7 +133,7 @@ def asked(views: Views, take: int) -> tuple[list[bytes], Answer]:
         except StreamBroken:
             found.append(b"broken")
         await answer.pieces.stop()
-        return found, await django.answer(Received("GET", "/", "", [], b"", "::1", ("::1", 1)))
+        return found, await django.answer(Received("GET", "/", "", [], b"", "::1", ("::1", 1)), "")
 
     try:
         return asyncio.run(play())

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ import pytest
 from django.conf import settings
 
 from compliance.serving.config import graceful_timeout
+from compliance.serving.django_process import MOST_WAITING
+from compliance.serving.server import BATCHES
 from compliance.tests.waiting import eventually
 
 pytestmark = pytest.mark.slow
@@ -32,9 +34,9 @@ class Running:
     process: subprocess.Popen[bytes]
     port: int
 
-    def ask(self, path: str, body: bytes = b"") -> dict[str, Any]:
+    def ask(self, path: str, body: bytes = b"", holder: str = "") -> dict[str, Any]:
         with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)) as client:
-            client.request("POST", path, body)
+            client.request("POST", path, body, {"holder": holder})
             answer = client.getresponse()
             found: dict[str, Any] = json.loads(answer.read())
             return found | {"status": answer.status}
@@ -95,6 +97,20 @@ def test_answers_of_many_at_once_are_not_mixed_up(running: Running) -> None:
         found = list(askers.map(ask, [number * 997 for number in range(300)]))
 
     assert all(length == number for number, length in found)
+
+
+@pytest.mark.parametrize(("path", "share"), [("/there", settings.WEB_THREADS // 2), (BATCHES, 1)])
+def test_holder_has_its_share_of_the_views_and_others_go_on(running: Running, path: str, share: int) -> None:
+    with ExitStack() as stack:
+        for _ in range(share + MOST_WAITING):
+            client = http.client.HTTPConnection("127.0.0.1", running.port, timeout=SECONDS)
+            stack.enter_context(closing(client)).request("POST", f"{path}?seconds=600", b"", {"holder": "a"})
+
+        # Those that wait fill the queue of their holder alone.
+        assert eventually(lambda: running.ask(path, holder="a")["status"] == 503, seconds=SECONDS)
+        other = running.ask(path, holder="b")
+
+    assert (other["status"], other["slept"]) == (200, share)
 
 
 @pytest.mark.parametrize("victim", ["loop", "views"])

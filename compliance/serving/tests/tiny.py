@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from compliance.api.answers import Answer
+from compliance.serving.fast_path import FastPath
 from compliance.serving.http.messages import Received
-from compliance.serving.site import Site
+from compliance.serving.server import Site
 
 
-class TinyPath:
+class TinyPath(FastPath):
     """Answers POST /here from the event loop."""
 
-    def warm(self) -> None:
+    def __init__(self) -> None:
         """Nothing is needed."""
 
     async def answer(self, received: Received) -> Answer | None:
@@ -23,18 +24,11 @@ class TinyPath:
         body = {"pid": os.getpid(), "fast": True, "length": len(received.body)}
         return Answer(200, [], json.dumps(body).encode())
 
+    async def holder_of(self, received: Received) -> str:
+        return dict(received.headers).get("holder", "")
+
     async def close(self) -> None:
         """Nothing is left."""
-
-
-class NoStartup:
-    """Nothing to do before the first request."""
-
-    def begin_process(self) -> None:
-        """Nothing is needed."""
-
-    def begin_thread(self) -> None:
-        """Nothing is needed."""
 
 
 sleepers: list[float] = []
@@ -59,4 +53,4 @@ def views(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterab
     ).encode()
 
 
-site = Site(views, fast_path=TinyPath, startup=NoStartup())
+site = Site(views, fast_path=TinyPath)

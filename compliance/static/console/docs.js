@@ -1,4 +1,4 @@
-/* What Swagger UI leaves without a name or out of a keyboard's reach. */
+/* Starts Swagger UI, and adds what it leaves without a name or out of a keyboard's reach. */
 (() => {
     const page = document.getElementById("swagger-ui");
 
@@ -13,4 +13,12 @@
         page.querySelectorAll("pre:not([tabindex])").forEach((box) => { box.tabIndex = 0; });
         page.querySelectorAll("table[role=region]:not([aria-label])").forEach((table) => { table.ariaLabel = table.id.replaceAll("_", " "); });
     }).observe(page, { childList: true, subtree: true });
+
+    SwaggerUIBundle({
+        url: page.dataset.description,
+        domNode: page,
+        presets: [SwaggerUIBundle.presets.apis],
+        layout: "BaseLayout",
+        deepLinking: false, // its links to operations would stand inside the buttons that open them
+    });
 })();

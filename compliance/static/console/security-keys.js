@@ -7,27 +7,20 @@
         InvalidStateError: "This key is registered already.",
         SecurityError: "Keys do not work at this address: open the console under its usual one.",
         NotSupportedError: "This key cannot be used here: it knows none of the algorithms that the service takes.",
-        TypeError: "The service did not answer. Look at your connection and try again.",
     };
-    const OVER = "This page is over: load it again, and begin anew if it asks you to sign in.";
-    const TOO_MANY = "Too many attempts: wait a minute and try again.";
     const UNKNOWN = "The key did not answer. Try again, or use another way.";
     const UNABLE = "This browser cannot use security keys here.";
 
     const isAble = () =>
         window.PublicKeyCredential?.parseRequestOptionsFromJSON && window.PublicKeyCredential.prototype.toJSON;
 
-    async function optionsOf(form) {
-        const token = form.elements.csrfmiddlewaretoken.value;
-        const answer = await fetch(form.dataset.options, { method: "POST", headers: { "X-CSRFToken": token } });
-        if (answer.ok && !answer.redirected) return answer.json();
-        throw Object.assign(new Error(answer.status === 429 ? TOO_MANY : OVER), { name: "Refusal" });
-    }
-
-    function ask(kind, options) {
+    function ask(kind) {
+        const options = JSON.parse(document.getElementById("key-options").textContent);
+        const create = options.creation_options?.publicKey;
+        const get = options.request_options?.publicKey;
         return kind === "create"
-            ? navigator.credentials.create({ publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(options) })
-            : navigator.credentials.get({ publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(options) });
+            ? navigator.credentials.create({ publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(create) })
+            : navigator.credentials.get({ publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(get) });
     }
 
     async function use(form, button) {
@@ -39,11 +32,11 @@
         button.disabled = true;
         said.textContent = "Follow your browser: touch the key, or unlock the passkey.";
         try {
-            const credential = await ask(form.dataset.securityKey, await optionsOf(form));
+            const credential = await ask(form.dataset.securityKey);
             form.elements.credential.value = JSON.stringify(credential);
             form.submit();
         } catch (error) {
-            said.textContent = error.name === "Refusal" ? error.message : SAID[error.name] || UNKNOWN;
+            said.textContent = SAID[error.name] || UNKNOWN;
             button.disabled = false;
             button.focus();
         }

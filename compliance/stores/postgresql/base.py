@@ -72,7 +72,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
         with metrics.timed(metrics.DATABASE_SECONDS, metrics.DATABASE_ERRORS, name, "connect"):
             connection = BoundedConnection.connect(**conn_params)
         connection.add_notice_handler(self._note)
-        self.marks_commits = settings.DATABASE_CITUS and _has_mark(connection)
+        if settings.DATABASE_CITUS:
+            found = connection.execute(_HAS_MARK).fetchone()
+            self.marks_commits = bool(found and found[0])
+            connection.rollback()
         return connection
 
     def _commit(self) -> None:
@@ -116,7 +119,9 @@ class FailoverErrorWrapper(DatabaseErrorWrapper):
         exc_value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if isinstance(exc_value, ReadOnlySqlTransaction) and not self._is_read_only_by_choice():
+        options = self.wrapper.settings_dict["OPTIONS"].get("options", "")
+        is_by_choice = "default_transaction_read_only=on" in options
+        if isinstance(exc_value, ReadOnlySqlTransaction) and not is_by_choice:
             self.wrapper.errors_occurred = self.wrapper.is_standby = True
             raise OperationalError(*exc_value.args).with_traceback(traceback) from exc_value
         super().__exit__(exc_type, exc_value, traceback)
@@ -125,22 +130,12 @@ class FailoverErrorWrapper(DatabaseErrorWrapper):
             log.error("a commit was not replicated and is not acknowledged")
             raise OperationalError("The commit was not replicated; it may be lost")
 
-    def _is_read_only_by_choice(self) -> bool:
-        options = self.wrapper.settings_dict["OPTIONS"].get("options", "")
-        return "default_transaction_read_only=on" in options
-
 
 def _timed(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
     """Time a statement of the ORM; the text is not looked at."""
     name = metrics.environment()
     with metrics.timed(metrics.DATABASE_SECONDS, metrics.DATABASE_ERRORS, name, "orm"):
         return execute(sql, params, many, context)
-
-
-def _has_mark(connection: Any) -> bool:
-    (found,) = connection.execute(_HAS_MARK).fetchone()
-    connection.rollback()
-    return bool(found)
 
 
 def _has_news(descriptor: int) -> bool:

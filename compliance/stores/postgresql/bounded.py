@@ -10,7 +10,7 @@ import psycopg
 from psycopg.errors import _WaitTimeout
 from psycopg.pq.abc import PGconn
 
-from compliance.core import patience
+from compliance.core import environments
 
 LOOP_SECONDS: Final = 10.0
 """How long an event loop's reads wait, and others behind them; TCP waits as long for a confirmation."""
@@ -26,15 +26,15 @@ class HasNotAnswered(psycopg.OperationalError):
 
 
 def is_of_hung_server(error: BaseException) -> bool:
-    """Whether the server of this error, psycopg's or Django's, hangs; another try waits as long."""
+    """Return whether the server of this error, psycopg's or Django's, hangs; another try waits as long."""
     return isinstance(error, HasNotAnswered) or isinstance(error.__cause__, HasNotAnswered)
 
 
 class BoundedConnection(psycopg.Connection[Any]):
-    """Raises HasNotAnswered where an answer takes longer than `patience.limit()`."""
+    """Raises HasNotAnswered where an answer takes longer than `environments.answer_limit()`."""
 
     def wait(self, gen: Any, interval: float = INTERVAL, timeout: float | None = None) -> Any:
-        if timeout is not None or (longest := patience.limit()) is None:
+        if timeout is not None or (longest := environments.answer_limit()) is None:
             return super().wait(gen, interval, timeout)
         try:
             return super().wait(gen, interval, longest)

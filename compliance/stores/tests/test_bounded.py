@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from django.db import OperationalError, connection
 
-from compliance.core import environments, patience
+from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.stores import sql
 from compliance.stores.async_postgres import AsyncReader, Query
@@ -46,7 +46,7 @@ def process() -> int:
 def test_hanging_server_is_given_up_and_replaced(process: int) -> None:
     with (
         standing_still(process),
-        patience.limited(0.5),
+        environments.limit_answers(0.5),
         pytest.raises(OperationalError, match=r"within 0\.5 s"),
     ):
         sql.query("SELECT 1")
@@ -63,7 +63,11 @@ def test_repeated_read_waits_once_for_a_server_that_hangs(process: int) -> None:
         asked += 1
         sql.query("SELECT 1")
 
-    with standing_still(process), patience.limited(0.5), pytest.raises(OperationalError, match="within"):
+    with (
+        standing_still(process),
+        environments.limit_answers(0.5),
+        pytest.raises(OperationalError, match="within"),
+    ):
         sql.read_again(read)
 
     assert asked == 1
@@ -75,12 +79,12 @@ def test_commit_that_gets_no_answer_is_no_success(process: int) -> None:
             sql.query("SELECT 1")
             stack.enter_context(standing_still(process))
 
-    with ExitStack() as stack, patience.limited(0.5), pytest.raises(OperationalError):
+    with ExitStack() as stack, environments.limit_answers(0.5), pytest.raises(OperationalError):
         commit(stack)
 
 
 def test_statement_that_may_take_longer_is_waited_for() -> None:
-    with patience.limited(0.05), environments.patient(timeout_seconds=30):
+    with environments.limit_answers(0.05), environments.patient(timeout_seconds=30):
         assert len(sql.query("SELECT pg_sleep(0.5)")) == 1
 
 

@@ -9,9 +9,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from django.db import InternalError, OperationalError, connections
+from django.db import OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
-from pytest_django.fixtures import Settings
 
 from compliance.api.exceptions import error_parts
 from compliance.core.environments import Environment
@@ -123,14 +122,3 @@ def test_commit_that_ceased_to_wait_for_its_standby_is_not_acknowledged(server: 
         connection.rollback()
         connection.set_autocommit(True)
         connection.cursor().execute("INSERT INTO written VALUES (3)")
-
-
-@pytest.mark.parametrize(("is_citus", "status"), [(True, 503), (False, None)])
-def test_moved_shard_is_tried_again_and_any_other_internal_error_is_a_defect(
-    settings: Settings, is_citus: bool, status: int | None
-) -> None:
-    settings.DATABASE_CITUS = is_citus
-
-    answer = error_parts(InternalError("could not find valid entry for shard 102010"))
-
-    assert (answer and answer[0]) == status

@@ -2,7 +2,6 @@
 
 import psycopg
 import pytest
-from django.conf import settings
 from django.db import Error, connections
 
 from compliance.core import environments
@@ -10,8 +9,6 @@ from compliance.core.environments import Environment
 from compliance.stores import session_locks, sql
 
 KEY = 4_711
-
-pytestmark = pytest.mark.skipif(bool(settings.DATABASES_DIRECT), reason="a pooler has other sessions")
 
 
 @pytest.fixture(autouse=True)

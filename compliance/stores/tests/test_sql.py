@@ -14,13 +14,13 @@ from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id
-from compliance.incidents.models import TimelineEntry
-from compliance.incidents.vocabulary import EntryKind
 from compliance.stores import sql
-from compliance.tenancy.models import Tenant
-from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.threads import somebody_waits_for_a_lock
 from compliance.tests.waiting import eventually
+from incidents.models import TimelineEntry
+from incidents.vocabulary import EntryKind
+from tenancy.models import Tenant
+from tenancy.tests.factories import make_tenant
 
 PATIENCE_SECONDS = 60.0
 

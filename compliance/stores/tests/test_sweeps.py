@@ -9,9 +9,9 @@ from django.db import IntegrityError, OperationalError, connections
 from compliance.core import environments
 from compliance.core.errors import Unavailable
 from compliance.stores.sweeps import each
-from compliance.tenancy.models import Tenant
-from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.threads import in_thread
+from tenancy.models import Tenant
+from tenancy.tests.factories import make_tenant
 
 
 def failing_at(bad: int, fail: Callable[[], object], done: list[int]) -> Callable[[int], int]:

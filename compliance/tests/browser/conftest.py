@@ -10,9 +10,9 @@ from playwright.sync_api import Browser, expect, sync_playwright
 
 from compliance.core import environments
 from compliance.core.environments import Environment
-from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.browser.web_server import web_server
 from compliance.tests.browser.world import WAIT_MILLISECONDS, World
+from tenancy.tests.factories import make_tenant
 
 # The first that exists is driven: CHROMIUM, then Debian's. No browser is downloaded.
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")

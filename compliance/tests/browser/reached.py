@@ -1,6 +1,5 @@
 """How to reach the pages that need a state of their own; a page's name leads to the way to it."""
 
-import base64
 from collections.abc import Callable
 from itertools import count
 
@@ -9,11 +8,11 @@ from playwright.sync_api import Page
 
 from auditlog.vocabulary import Actor
 from compliance.core.clock import now
-from compliance.people.doors import links
-from compliance.people.tests.authenticators import code_from, make_authenticator
-from compliance.tests.browser.steps import button, follow, press
-from compliance.tests.browser.world import OPERATOR, PASSWORD, World, show_password
+from compliance.tests.browser.steps import follow, press
+from compliance.tests.browser.world import PASSWORD, World, show_password
 from compliance.tests.console import make_operator, make_staff
+from people.doors import links
+from people.tests.authenticators import code_from, make_authenticator
 
 ACTOR = Actor.system("tests")
 NUMBERS = count(1)
@@ -28,9 +27,9 @@ def make_person(*, is_operator: bool = False) -> User:
     return user
 
 
-def set_up_app(page: Page) -> bytes:
+def set_up_app(page: Page) -> str:
     """Type the code of an app that has the key which the page shows; return that key."""
-    secret = base64.b32decode(page.locator("code.console-code").inner_text())
+    secret = page.locator("code.console-code").inner_text()
     page.get_by_label("Code").fill(code_from(secret))
     press(page, page.get_by_role("button", name="Set up"))
     return secret
@@ -45,13 +44,13 @@ def _login(world: World) -> Page:
 def _login_enrol(world: World) -> Page:
     page = world.browser_of(None)
     show_password(page, make_person(is_operator=True).username)
-    page.wait_for_url("**/login/enrol/**")
+    page.wait_for_url("**/login/enrol/")
     return page
 
 
 def _login_enrol_key(world: World) -> Page:
     page = _login_enrol(world)
-    follow(page, "login_enrol_key")
+    follow(page, "enrol_key")
     return page
 
 
@@ -59,7 +58,15 @@ def _account_confirm(world: World) -> Page:
     user = make_person()
     make_authenticator(user)
     page = world.browser_of(user)
-    follow(page, "account_confirm")
+    follow(page, "mfa_reauthenticate")
+    return page
+
+
+def _remove_app(world: World) -> Page:
+    user = make_person()
+    make_authenticator(user)
+    page = world.browser_of(user)
+    follow(page, "mfa_deactivate_totp")
     return page
 
 
@@ -74,7 +81,7 @@ def _login_code(world: World) -> Page:
     make_authenticator(user)
     page = world.browser_of(None)
     show_password(page, user.username)
-    page.wait_for_url("**/login/code/**")
+    page.wait_for_url("**/account/authenticate/")
     return page
 
 
@@ -85,28 +92,14 @@ def _link_password(world: World) -> Page:
     return page
 
 
-def _console_secret(world: World) -> Page:
-    page = world.browser_of(OPERATOR)
-    follow(page, "auth_user_link", make_person().pk)
-    press(page, button(page, "Make one-time link"))
-    return page
-
-
-def _console_doctor(world: World) -> Page:
-    page = world.browser_of(OPERATOR)
-    follow(page, "console_system")
-    press(page, button(page, "Run the doctor"))
-    return page
-
-
 WAYS: dict[str, Callable[[World], Page]] = {
-    "account_confirm": _account_confirm,
-    "console_doctor": _console_doctor,
-    "console_secret": _console_secret,
+    "account_login": _login,
     "link_password": _link_password,
     "login": _login,
-    "login_code": _login_code,
-    "login_enrol": _login_enrol,
-    "login_enrol_key": _login_enrol_key,
-    "recovery_codes": _recovery_codes,
+    "enrol_app": _login_enrol,
+    "enrol_key": _login_enrol_key,
+    "mfa_authenticate": _login_code,
+    "mfa_deactivate_totp": _remove_app,
+    "mfa_reauthenticate": _account_confirm,
+    "mfa_view_recovery_codes": _recovery_codes,
 }

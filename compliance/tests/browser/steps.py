@@ -33,7 +33,7 @@ def button(page: Page, label: str) -> Locator:
 
 def save(page: Page) -> None:
     """Send the form of a row, whose buttons stand below the content."""
-    press(page, page.get_by_role("button", name="Save", exact=True))
+    press(page, page.locator("button[name=_save]"))
 
 
 def act(page: Page, label: str, reason: str = "", **fields: Any) -> None:

@@ -75,10 +75,10 @@ def test_navigation_is_hidden_by_keys(operators: Page) -> None:
     switch = operators.get_by_role("button", name="Show or hide the navigation")
 
     switch.press("Enter")
-    expect(operators.get_by_role("navigation", name="Pages")).to_be_hidden()
+    expect(operators.get_by_role("navigation", name="Pages", exact=True)).to_be_hidden()
     switch.press("Enter")
 
-    expect(operators.get_by_role("navigation", name="Pages")).to_be_visible()
+    expect(operators.get_by_role("navigation", name="Pages", exact=True)).to_be_visible()
 
 
 def test_navigation_opens_on_a_phone(operators: Page) -> None:
@@ -87,13 +87,13 @@ def test_navigation_opens_on_a_phone(operators: Page) -> None:
 
     operators.get_by_role("button", name="Show the navigation").press("Enter")
 
-    expect(operators.get_by_role("navigation", name="Pages")).to_be_visible()
+    expect(operators.get_by_role("navigation", name="Pages", exact=True)).to_be_visible()
     expect(
         operators.locator("#nav-sidebar").get_by_role("link", name="Agents", exact=True)
     ).to_have_attribute("aria-current", "page")
     assert violations(operators) == []
     operators.keyboard.press("Escape")
-    expect(operators.get_by_role("navigation", name="Pages")).to_be_hidden()
+    expect(operators.get_by_role("navigation", name="Pages", exact=True)).to_be_hidden()
 
 
 @pytest.mark.parametrize("page", DECIDED)

@@ -10,10 +10,10 @@ from auditlog.models import AuditEntry
 from auditlog.tests.factories import seal_and_sign
 from compliance.core import environments
 from compliance.core.environments import Environment
-from compliance.people.doors.second_factor import SESSION_FLAG
-from compliance.tenancy.models import Membership, Role, Tenant
 from compliance.tests.console import console_of, make_member, make_operator, make_staff, populate
 from compliance.tests.url_table import PAGES
+from people.tests.authenticators import show_again
+from tenancy.models import Membership, Role, Tenant
 
 OPERATOR, NONE = "operator", "none"
 # A busy machine is slow, which is no finding.
@@ -87,9 +87,7 @@ class World:
 
     def _sign_in(self, context: BrowserContext, user: User, environment: Environment) -> None:
         client = console_of(user, environment)
-        session = client.session
-        session[SESSION_FLAG] = True
-        session.save()
+        show_again(client, user)
         cookie = client.cookies["sessionid"]
         context.add_cookies([{"name": "sessionid", "value": cookie.value, "url": self.address}])
 

@@ -4,10 +4,10 @@ from typing import Any
 
 from auditlog.vocabulary import Actor
 from compliance.core.clock import now
-from compliance.tenancy.models import Tenant
 from delegation.issuers import services
 from delegation.issuers.models import TrustedIssuer
 from delegation.issuers.tests.providers import CLIENT_ID
+from tenancy.models import Tenant
 
 ACTOR = Actor.system("tests")
 

@@ -7,9 +7,9 @@ from urllib.parse import quote_plus, urlencode
 from django.test import Client
 
 from agents.models import Agent
-from compliance.tenancy import keys
-from compliance.tenancy.models import ApiKey
 from delegation.oauth.exchange import ACCESS_TOKEN, GRANT_TYPE, ID_TOKEN, agent_type
+from tenancy import keys
+from tenancy.models import ApiKey
 
 FORM = "application/x-www-form-urlencoded"
 

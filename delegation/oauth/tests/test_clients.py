@@ -13,22 +13,17 @@ from compliance.api import unauthenticated
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.stores import redis
-from compliance.tenancy import keys, services
-from compliance.tenancy.models import Tenant
-from compliance.tenancy.tests.factories import (
+from delegation.oauth.tests.oauth_clients import basic, id_of, refusal, send, with_delegation
+from delegation.tests.factories import CHAIN, as_chain, make_token
+from tenancy import keys, services
+from tenancy.models import Tenant
+from tenancy.tests.factories import (
     make_expired_key,
     make_key,
     make_revoked_key,
     make_tenant,
     make_test_key,
 )
-from delegation.oauth.tests.oauth_clients import basic, id_of, refusal, send, with_delegation
-from delegation.tests.factories import CHAIN, as_chain, make_token
-
-
-@pytest.fixture
-def agent(tenant: Tenant) -> Agent:
-    return make_agent(tenant)
 
 
 @pytest.fixture

@@ -35,7 +35,9 @@ def test_what_it_names_is_there(api: ApiClient, settings: Any) -> None:
         assert api.post(path).status_code in (401, 405), name
 
 
-@pytest.mark.parametrize(("path", "status"), [("/tenant", 200), ("/other", 404), ("/tenant/x", 404)])
+@pytest.mark.parametrize(
+    ("path", "status"), [("/tenant", 200), ("/other", 404), ("/tenant/x", 404), ("/", 404)]
+)
 def test_the_path_of_the_issuer_stands_behind_the_name(
     api: ApiClient, settings: Any, path: str, status: int
 ) -> None:
@@ -43,10 +45,3 @@ def test_the_path_of_the_issuer_stands_behind_the_name(
 
     assert api.get(PATH + path).status_code == status
     assert api.get(PATH).json()["issuer"] == settings.TOKEN_ISSUER
-
-
-def test_an_issuer_without_a_path_has_no_other_place(api: ApiClient, settings: Any) -> None:
-    settings.TOKEN_ISSUER = "https://service.example"
-
-    assert api.get(PATH + "/").status_code == 404
-    assert api.get(PATH + "/tenant").status_code == 404

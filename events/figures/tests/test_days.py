@@ -12,10 +12,10 @@ from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.identifiers import new_id_at
-from compliance.tenancy.tests.factories import make_tenant
 from events.figures.days import sum_up_days
 from events.figures.models import DayFigures
 from events.models import EventReview, RiskDay
+from tenancy.tests.factories import make_tenant
 from webhooks.models import Delivery, DeliveryStatus, Message, Webhook
 from webhooks.vocabulary import EventName
 

@@ -8,8 +8,7 @@ from auditlog.vocabulary import Actor
 from compliance.core.commands import ServiceCommand
 from compliance.core.errors import Invalid, NotFound
 from events import partitions
-from events.archiving import archives
-from events.listing.spans import Partition
+from events.archiving import archives, changes
 
 
 class Command(ServiceCommand):
@@ -23,10 +22,13 @@ class Command(ServiceCommand):
         parser.add_argument("partitions", nargs="*", help="without any: those past EVENT_RETENTION_DAYS")
 
     def run(self, *, now: datetime, **options: Any) -> list[dict[str, Any]]:
-        known = partitions.listed()
-        chosen = [_named(name, known, now) for name in options["partitions"]]
-        if not options["partitions"]:
-            chosen = partitions.outlived(known, now)
+        known = changes.listed()
+        by_name = {partition.name: partition for partition in known}
+        if unknown := [name for name in options["partitions"] if name not in by_name]:
+            raise NotFound(f"There is no partition {unknown[0]}")
+        chosen = [by_name[name] for name in options["partitions"]] or partitions.outlived(known, now)
+        if unfinished := [one.name for one in chosen if one.end > now - partitions.SOON]:
+            raise Invalid(f"{unfinished[0]} is not over yet")
         rows = []
         for partition in chosen:
             self.stderr.write(f"archiving {partition.name}")
@@ -34,12 +36,3 @@ class Command(ServiceCommand):
             shown = {"file": str(made.path), "rows": made.rows, "sha256": made.sha256}
             rows.append({"partition": partition.name, **shown})
         return rows
-
-
-def _named(name: str, known: list[Partition], now: datetime) -> Partition:
-    found = next((partition for partition in known if partition.name == name), None)
-    if found is None:
-        raise NotFound(f"There is no partition {name}")
-    if found.end > now - partitions.SOON:
-        raise Invalid(f"{name} is not over yet")
-    return found

@@ -8,22 +8,57 @@ optional; agents of one tenant share its baseline.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from math import ceil
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from agents.risk import HIGH
-from events.risk.evaluation import metrics
-from events.risk.scoring.contract import Context, Event, FinancialScope, RiskVerdict, normal_actions
-from events.risk.scoring.habits.baseline import Baseline, pool
-from events.risk.scoring.habits.learning import teach
-from events.risk.scoring.habits.state import DAY, AgentState
+from events.risk.evaluation.policy import is_breach
+from events.risk.scoring.contract import PRIORS, Context, Event, FinancialScope, RiskVerdict, normal_actions
+from events.risk.scoring.learning import teach
 from events.risk.scoring.model import MODEL_VERSION, fold
-from events.risk.scoring.weights import PRIORS
-from events.risk.strikes import is_breach
+from events.risk.scoring.state import DAY, AgentState, Baseline, pool
+
+Numbers = NDArray[np.float64]
+
+
+def roc_auc(scores: ArrayLike, attacks: ArrayLike) -> float | None:
+    """Return the chance that an attack scores above an ordinary event (Mann-Whitney), if there are both."""
+    if (counted := _at_each_threshold(scores, attacks)) is None:
+        return None
+    caught, wrong = counted
+    return float(np.trapezoid(np.insert(caught, 0, 0), np.insert(wrong, 0, 0)) / (caught[-1] * wrong[-1]))
+
+
+def average_precision(scores: ArrayLike, attacks: ArrayLike) -> float | None:
+    """Return the mean of precision over recall's steps; None without both kinds."""
+    if (counted := _at_each_threshold(scores, attacks)) is None:
+        return None
+    caught, wrong = counted
+    return float(np.sum(np.diff(caught, prepend=0.0) / caught[-1] * caught / (caught + wrong)))
+
+
+def recall_at_fpr(scores: ArrayLike, attacks: ArrayLike, *, fpr: float) -> float | None:
+    """Return the share of attacks above the lowest threshold that at most `fpr` of ordinary events reach."""
+    if (counted := _at_each_threshold(scores, attacks)) is None:
+        return None
+    caught, wrong = counted
+    return float(np.max(caught[wrong <= fpr * wrong[-1]], initial=0.0) / caught[-1])
+
+
+def _at_each_threshold(scores: ArrayLike, attacks: ArrayLike) -> tuple[Numbers, Numbers] | None:
+    """Count attacks and ordinary events at or above each distinct score, highest first, if there are both."""
+    truth = np.asarray(attacks, dtype=np.float64)
+    if truth.size == 0 or truth.min() == truth.max():
+        return None
+    _, places = np.unique(-np.asarray(scores, dtype=np.float64), return_inverse=True)
+    return np.cumsum(np.bincount(places, truth)), np.cumsum(np.bincount(places, 1 - truth))
+
 
 ATTACK = "attack"
 PREPARATION = "prep"
@@ -96,7 +131,6 @@ class Learned(NamedTuple):
 
 
 NOTHING = Learned({}, {})
-Look = Callable[[AgentState, Event, Context, Baseline | None], None]
 
 
 class ReplayedEvent(msgspec.Struct, frozen=True):
@@ -158,25 +192,21 @@ def scored(
     learned: Learned = NOTHING,
     *,
     runs_apart: bool = False,
-    look: Look | None = None,
 ) -> Iterator[ReplayedEvent]:
     """Yield each row with its verdict, starting from what was `learned`.
 
-    With `runs_apart` every run starts from it anew. `look` is called before each event is scored.
+    With `runs_apart` every run starts from it anew.
     """
     states: dict[str, AgentState] = {}
     baselines = {tenant: learned.baselines.get(tenant, Baseline()) for tenant in agents.tenants.values()}
     if not runs_apart:
         baselines = {tenant: baseline.changeable() for tenant, baseline in baselines.items()}
-    nothing = Context()
     for row in rows:
         agent, key = row.agent, row.run if runs_apart else row.agent
         if key not in states:
             states[key] = learned.states[agent].changeable() if agent in learned.states else AgentState()
         baseline = baselines[agents.tenants[agent]] if agent in agents.tenants else None
-        event, context = row.event, agents.contexts.get(agent, nothing)
-        if look is not None:
-            look(states[key], event, context, baseline)
+        event, context = row.event, agents.contexts.get(agent, Context())
         verdict = fold(states[key], event, context, baseline)
         if baseline is not None and not runs_apart and verdict.band == LOW:
             pool(baseline, event, agent=agent)
@@ -232,9 +262,9 @@ def _figures(name: str, judged: list[ReplayedEvent]) -> dict[str, object]:
     scores = [one.verdict.score for one in judged]
     attacks = [one.row.is_attack for one in judged]
     return {
-        f"{name}_roc_auc": metrics.roc_auc(scores, attacks),
-        f"{name}_average_precision": metrics.average_precision(scores, attacks),
-        f"{name}_recall_at_1_percent_fpr": metrics.recall_at_fpr(scores, attacks, fpr=FEW_FALSE_ALARMS),
+        f"{name}_roc_auc": roc_auc(scores, attacks),
+        f"{name}_average_precision": average_precision(scores, attacks),
+        f"{name}_recall_at_1_percent_fpr": recall_at_fpr(scores, attacks, fpr=FEW_FALSE_ALARMS),
     }
 
 
@@ -249,5 +279,5 @@ def _sequences(judged: list[ReplayedEvent]) -> dict[str, object]:
         attacks[run] = attacks.get(run, False) or label == ATTACK
     return {
         "sequences": len(worst),
-        "sequence_roc_auc": metrics.roc_auc(list(worst.values()), list(attacks.values())),
+        "sequence_roc_auc": roc_auc(list(worst.values()), list(attacks.values())),
     }

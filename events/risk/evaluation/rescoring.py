@@ -6,6 +6,7 @@ those certified at the time.
 """
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from itertools import chain
@@ -19,15 +20,22 @@ from compliance.core.identifiers import first_id_at
 from compliance.core.json_values import from_stored
 from events.models import EventReview, ReviewVerdict
 from events.risk.baselines import DELAY
-from events.risk.context import context_of
 from events.risk.evaluation import stored
 from events.risk.evaluation.stored import StoredEvent
+from events.risk.marks import context_of
 from events.risk.scoring.contract import Context, Event, Marks, RiskVerdict
-from events.risk.scoring.habits.baseline import Baseline, decode_baseline, encode_baseline, pool
-from events.risk.scoring.habits.learning import teach_late, unlearn
-from events.risk.scoring.habits.state import AgentState, decode_state, encode_state
+from events.risk.scoring.learning import teach_late, unlearn
 from events.risk.scoring.marked import may_be_marked, weighed
 from events.risk.scoring.model import fold
+from events.risk.scoring.state import (
+    AgentState,
+    Baseline,
+    decode_baseline,
+    decode_state,
+    encode_baseline,
+    encode_state,
+    pool,
+)
 
 POOL_EVERY = timedelta(minutes=10)  # of the stream's time; the live service pools each minute
 MOST_AWAKE = 2_000  # states that are kept unpacked
@@ -66,7 +74,10 @@ Said = tuple[str, float, bool]
 
 
 class Rescoring:
-    """Scores the events of one tenant, which come in order of receipt; goes on from what was `learned`."""
+    """Scores the events of one tenant, which come in order of receipt; goes on from what was `learned`.
+
+    `contexts.read_agents()` comes before an agent's first event.
+    """
 
     def __init__(self, *, reviews: list[EventReview], scope_rule: bool, learned: RescoringState) -> None:
         self._packed, self._awake = dict(learned.states), dict[UUID, AgentState]()
@@ -76,7 +87,7 @@ class Rescoring:
         self._to_be_reviewed = {review.event_id for review in reviews}
         self._reviewed = dict(learned.reviewed)
         self._said: dict[UUID, list[Said]] = {}
-        self._contexts = Contexts(scope_rule=scope_rule)
+        self.contexts = Contexts(scope_rule=scope_rule)
         for review in reviews[: learned.reviews]:
             self._mark(review, self._reviewed.get(review.event_id))
 
@@ -93,10 +104,6 @@ class Rescoring:
             reviewed=self._reviewed,
         )
 
-    def read_agents(self, agent_ids: Collection[UUID]) -> None:
-        """Read what is known of agents before their events are scored."""
-        self._contexts.read_agents(agent_ids)
-
     def score(self, row: StoredEvent) -> RiskVerdict:
         """Return the event's verdict, and learn from it."""
         at = row.received_at
@@ -104,7 +111,7 @@ class Rescoring:
         if self._pooled_at is None or at >= self._pooled_at + POOL_EVERY:
             self._pool(at)
         event = Event(row.action_type, at.timestamp(), from_stored(row.details or "null"))
-        verdict = fold(self._state(row.agent_id), event, self._contexts.of(row.agent_id, at), self._baseline)
+        verdict = fold(self._state(row.agent_id), event, self.contexts.of(row.agent_id, at), self._baseline)
         if verdict.band == LOW:
             self._low += row.id.bytes
         if row.id in self._to_be_reviewed:
@@ -148,7 +155,7 @@ class Rescoring:
         names = review.marked if is_confirmed else self._met_by(review.event_id, reviewed)
         self._said.pop(review.event_id, None)
         self._said[review.event_id] = [(name, at, is_confirmed) for name in names]
-        self._contexts.mark(weighed(chain.from_iterable(self._said.values())))
+        self.contexts.mark(weighed(chain.from_iterable(self._said.values())))
 
     def _met_by(self, event_id: UUID, reviewed: ReviewedEvent | None) -> Iterable[str]:
         if reviewed is None:
@@ -206,13 +213,14 @@ class Contexts:
         if not new:
             return
         self._known |= {agent_id: ([], [Context()]) for agent_id in new}
-        certificates: dict[UUID, list[Certificate]] = {agent_id: [] for agent_id in new}
-        issued = Certificate.objects.filter(agent_id__in=new).order_by("issued_at", "id")
-        for certificate in issued:
+        certificates: defaultdict[UUID, list[Certificate]] = defaultdict(list)
+        for certificate in Certificate.objects.filter(agent_id__in=new).order_by("issued_at", "id"):
             certificates[certificate.agent_id].append(certificate)
         for agent in Agent.objects.filter(id__in=new):
             of_it = certificates[agent.id]
-            contexts = [self._judged(agent, certificate) for certificate in (None, *of_it)]
+            contexts = [context_of(agent, certificate) for certificate in (None, *of_it)]
+            if not self._scope_rule:
+                contexts = [msgspec.structs.replace(one, permitted_actions=None) for one in contexts]
             self._known[agent.id] = [certificate.issued_at for certificate in of_it], contexts
 
     def of(self, agent_id: UUID, moment: datetime) -> Context:
@@ -225,7 +233,3 @@ class Contexts:
         if key not in self._marked_contexts:
             self._marked_contexts[key] = msgspec.structs.replace(contexts[number], marked=self._marked)
         return self._marked_contexts[key]
-
-    def _judged(self, agent: Agent, certificate: Certificate | None) -> Context:
-        context = context_of(agent, certificate)
-        return context if self._scope_rule else msgspec.structs.replace(context, permitted_actions=None)

@@ -17,12 +17,14 @@ from auditlog.models import AuditEntry
 from auditlog.vocabulary import AuditAction
 from compliance.core.identifiers import parse_id
 from compliance.stores import sql
-from events.ingest.threshold import AUTO_REVOCATION
+from events.ingest.reactions import AUTO_REVOCATION
 from events.models import BehaviorEvent, EventReview
+from events.risk.scoring.contract import ScoreReason
 
 CHUNK, CHUNK_WITH_DETAILS = 5_000, 200  # rows read at once; details may have a megabyte each
 EVER = datetime(2000, 1, 1, tzinfo=UTC)
 
+_reasons = msgspec.json.Decoder(list[ScoreReason])
 _EVENTS = BehaviorEvent._meta.db_table
 _READ = """
 SELECT id, agent_id, action_type, received_at, risk_score, model_version,
@@ -38,7 +40,7 @@ WHERE id >= %(first)s AND id <= %(last)s AND id = ANY(%(ids)s::uuid[]) ORDER BY 
 
 
 class StoredEvent(NamedTuple):
-    """An event's row; `reasons` as JSON if it scored enough, `details` as JSON if they were asked for."""
+    """An event's row; `reasons` by name if it scored enough, `details` as JSON if they were asked for."""
 
     id: UUID
     agent_id: UUID
@@ -46,16 +48,8 @@ class StoredEvent(NamedTuple):
     received_at: datetime
     score: float
     model_version: str
-    reasons: str | None
+    reasons: list[str]
     details: str | None
-
-
-class EventSpan(NamedTuple):
-    """A tenant's events with an id after `after` and below `before`."""
-
-    tenant_id: UUID
-    after: UUID
-    before: UUID
 
 
 class RecordedStop(msgspec.Struct, frozen=True):
@@ -77,13 +71,19 @@ class Lives(NamedTuple):
         return bisect_left(self.reinstated.get(agent_id, ()), moment)
 
 
-def stream(span: EventSpan, *, least: float, with_details: bool) -> Generator[list[StoredEvent], None, None]:
-    """Yield the events piece by piece; without details only those that score at least `least`."""
-    asked = {"tenant": span.tenant_id, "after": span.after, "before": span.before, "least": least}
+def stream(
+    tenant_id: UUID, *, after: UUID, before: UUID, least: float, with_details: bool
+) -> Generator[list[StoredEvent], None, None]:
+    """Yield events with ids between two; without details only those that score at least `least`."""
+    asked = {"tenant": tenant_id, "after": after, "before": before, "least": least}
     statement, most = (_ALL, CHUNK_WITH_DETAILS) if with_details else (_STRIKES, CHUNK)
     with closing(sql.streamed(statement, asked, most=most)) as pieces:
         for rows in pieces:
-            yield [StoredEvent(*row) for row in rows]
+            yield [StoredEvent._make((*row[:-2], _names(row[-2]), row[-1])) for row in rows]
+
+
+def _names(reasons: str | None) -> list[str]:
+    return [one.name for one in _reasons.decode(reasons)] if reasons else []
 
 
 def named(ids: Sequence[UUID]) -> Iterator[tuple[UUID, str, str, datetime, str]]:
@@ -106,6 +106,8 @@ def reviews(tenant_id: UUID, *, before: datetime) -> list[EventReview]:
 def lives(tenant_id: UUID) -> Lives:
     found: defaultdict[UUID, list[datetime]] = defaultdict(list)
     for entry in _entries(tenant_id, AuditAction.AGENT_REINSTATED):
+        if (entry.metadata or {}).get("strikes_cleared") == 0:
+            continue  # strikes of a life go on after a suspension by a person
         found[UUID(entry.affected_id)].append(entry.created_at)
     return Lives(dict(found))
 

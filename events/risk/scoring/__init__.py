@@ -2,9 +2,9 @@
 
 `model.fold(state, event, context, baseline)` scores an event and folds it into the state. No database,
 settings, clock or randomness: for one `MODEL_VERSION` the same events in the same order give the same
-numbers. In the order of use: `details` reads an event's facts (by `keys`, `places`, `amounts`, `names`,
-`acts`), `habits` compares them with the agent's state, `features`, `rules` and `marked` weigh the differences
-(by `weights`), `model` adds them up, `reasons` words them, and `habits.learning` changes the state.
+numbers. In the order of use: `details` reads an event's facts (by `keys`, `places`, `names`), `comparison`
+compares them with the agent's state, `features`, `rules` and `marked` weigh the differences, `model` adds
+them up, `reasons` words them, and `learning` changes the state.
 """
 
 from events.risk.compiling import with_compiled

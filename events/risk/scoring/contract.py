@@ -1,6 +1,7 @@
-"""The scorer's input and output."""
+"""The scorer's input and output, and what the action types mean to it."""
 
 from collections.abc import Iterable, Mapping
+from math import log
 
 import msgspec
 
@@ -78,3 +79,29 @@ class RiskVerdict(msgspec.Struct, frozen=True, gc=False):
 def normal_actions(actions: Iterable[object]) -> frozenset[str]:
     """Return declared action names as the scope rule spells them; a blank one permits nothing."""
     return frozenset(normal_name(one) for one in actions if isinstance(one, str) and one.strip())
+
+
+# Judged: an ordinary action is low, the fourth failure in minutes medium, a reported anomaly medium
+PRIORS: dict[str, float] = {
+    "api_call": 0.05,
+    "authentication_attempt": 0.03,
+    "authentication_failure": 0.06,
+    "data_access": 0.03,
+    "data_mutation": 0.06,
+    "transaction_initiated": 0.06,
+    "transaction_anomaly": 0.60,
+    "unauthorized_access_attempt": 0.90,
+    "message_signed": 0.04,
+    "message_verification_failed": 0.20,
+}
+
+PRIOR_LOGITS: dict[str, float] = {action: log(prior / (1 - prior)) for action, prior in PRIORS.items()}
+
+TRANSACTIONS = frozenset({"transaction_initiated", "transaction_anomaly"})
+# Actions that carry something out of the agent, so that where they go matters
+SENDING = frozenset({"api_call", "data_mutation"}) | TRANSACTIONS
+FAILURES = frozenset({"authentication_failure", "message_verification_failed"})
+REPORTED = FAILURES | {"transaction_anomaly", "unauthorized_access_attempt"}
+"""What an agent says went wrong."""
+DOING = frozenset({"api_call", "data_access", "data_mutation", "transaction_initiated"})
+"""Actions an agent takes of its own accord; the rest are outcomes that need no permission."""

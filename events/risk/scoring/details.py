@@ -5,17 +5,17 @@ the object and of objects within it, three levels deep, cuts every text, and nev
 of an object state is planned once for each set of keys.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain, islice
+from math import isnan
 from typing import Any
 
 import msgspec
 
-from events.risk.scoring.acts import act_of, is_reading
-from events.risk.scoring.amounts import amount_of, leverage_of
-from events.risk.scoring.keys import ARGUMENTS, MAX_KEYS, MAX_TEXT, MONEY, Key, key_of, text_of
-from events.risk.scoring.names import habit_name, normal_name
+from events.risk.scoring.keys import ARGUMENTS, MAX_KEYS, MAX_TEXT, MONEY, key_of, text_of
+from events.risk.scoring.names import act_of, habit_name, is_reading, normal_name
 from events.risk.scoring.places import (
     MAX_LIST,
     by_shape,
@@ -29,6 +29,97 @@ from events.risk.scoring.places import (
     url_targets,
     within_owner,
 )
+
+MAX_AMOUNT = 1e15
+MAX_PRICE = 40  # longest text that is read as a number
+# The least value of a currency's unit in dollars; amounts in other currencies have no limit
+DOLLARS_AT_LEAST: dict[str, float] = {
+    "usd": 1.0, "$": 1.0, "us$": 1.0, "usdc": 1.0, "usdt": 1.0,
+    "eur": 0.9, "gbp": 1.0, "chf": 0.9, "btc": 1_000.0, "eth": 100.0,
+}  # fmt: skip
+SIGNS = {"€": "eur", "£": "gbp", "¥": "jpy", "₹": "inr", "₿": "btc"}
+_PRICED = re.compile(r"\s*(?:[+-]\s*)?([^\d\s+.,_-]{0,4})\s*([+-]?\d[\d,._]*)\s*([^\d\s+.,_-]{0,4})\s*")
+
+Stated = dict[str, list[object]]  # the values stated of each kind of money, the most telling first
+
+
+def number(value: object) -> float | None:
+    """Return the size of a number or of a text with one (`$5,000.00`); None for anything else."""
+    if isinstance(value, float) and -MAX_AMOUNT <= value <= MAX_AMOUNT:
+        return abs(value)
+    if isinstance(value, str):
+        if len(value) > MAX_PRICE:
+            return None
+        value = value.strip().replace(",", "").replace("_", "").lstrip("$ ")
+        value = value.removesuffix("usd").removesuffix("USD").strip()
+    elif isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        size = abs(float(value))
+    except OverflowError:
+        return MAX_AMOUNT
+    except ValueError:
+        return None
+    if size <= MAX_AMOUNT:
+        return size
+    return None if isnan(size) else MAX_AMOUNT
+
+
+def amount_of(stated: Stated, is_trade: bool) -> float | None:
+    """Return the amount in dollars: stated dollars before converted ones, plain amounts before totals.
+
+    A price alone is what something costs, unless it is that of an instrument (`is_trade`).
+    """
+    if dollars := [size for value in stated.get("dollars", ()) if (size := number(value)) is not None]:
+        return max(dollars)
+    currency = text_of(stated["currency"][0]) if "currency" in stated else None
+    for kind in ("amount", "total"):
+        if sizes := [pair for value in stated.get(kind, ()) if (pair := _size_and_rate(value, currency))]:
+            return max((size * rate for size, rate in sizes if rate is not None), default=None)
+    return _other_amount(stated, currency, is_trade)
+
+
+def _other_amount(stated: Stated, currency: str | None, is_trade: bool) -> float | None:
+    if "cents" in stated:
+        cents, rate = number(stated["cents"][0]), _rate(currency)
+        return None if cents is None or rate is None else cents / 100 * rate
+    if "price" not in stated or ("quantity" not in stated and is_trade):
+        return None
+    price = _size_and_rate(stated["price"][0], currency)
+    quantity = number(stated["quantity"][0]) if "quantity" in stated else 1.0
+    if price is None or price[1] is None or quantity is None:
+        return None
+    return min(quantity * price[0] * price[1], MAX_AMOUNT)
+
+
+def _size_and_rate(value: object, currency: str | None) -> tuple[float, float | None] | None:
+    """Return a size and the value of its unit in dollars, None for an unknown currency."""
+    if isinstance(value, dict):
+        within = {key_of(key).kind: inner for key, inner in islice(value.items(), MAX_KEYS)}
+        value, currency = (
+            within.get("total", within.get("amount")),
+            text_of(within.get("currency")) or currency,
+        )
+    if isinstance(value, str) and (read := _with_currency(value)) is not None:
+        value, currency = read[0], read[1] or currency
+    size = number(value)
+    return None if size is None else (size, _rate(currency))
+
+
+def _with_currency(text: str) -> tuple[str, str] | None:
+    """Return the number and the currency in a text such as `€1,200.50` or `1.200,50 EUR`."""
+    found = _PRICED.fullmatch(text) if len(text) <= MAX_PRICE else None
+    if found is None or (found[1] and found[3]):
+        return None
+    size = found[2]
+    if "," in size and size.rfind(",") > size.rfind(".") >= 0:  # 1.200,50
+        size = size.replace(".", "").replace(",", ".")
+    return size, SIGNS.get(unit := (found[1] or found[3]).strip().casefold(), unit)
+
+
+def _rate(currency: str | None) -> float | None:
+    return DOLLARS_AT_LEAST.get(currency) if currency else 1.0
+
 
 FEW_KEYS, SHORT_KEYS = 24, 384  # most keys, and most characters in all of them, of a kept plan
 MOST_PLANS = 2_048
@@ -114,7 +205,11 @@ def _take(found: Reading, details: dict[str, object], depth: int) -> None:
         if kind in MONEY:
             found.money.setdefault(kind, []).append(value)
             continue
-        if kind in HOLDING and _may_hold(kind, value):
+        if isinstance(value, str):
+            may_hold = kind == "other" and len(value) <= MAX_JSON and value.lstrip().startswith("{")
+        else:
+            may_hold = kind in HOLDING and isinstance(value, (dict, list))
+        if may_hold:
             inner.append(value)
         if reader is None or (depth and kind in OUTERMOST) or (kind in said and kind in FIRST):
             continue
@@ -123,12 +218,6 @@ def _take(found: Reading, details: dict[str, object], depth: int) -> None:
             said[kind] = said[kind] + values if kind in said else values
     for value in inner:
         _take_inner(found, value, depth + 1)
-
-
-def _may_hold(kind: str, value: object) -> bool:
-    if isinstance(value, str):
-        return kind == "other" and len(value) <= MAX_JSON and value.lstrip().startswith("{")
-    return isinstance(value, (dict, list))
 
 
 def _take_inner(found: Reading, value: object, depth: int) -> None:
@@ -157,7 +246,7 @@ def _plan_of(details: dict[str, object]) -> Plan:
 
 def _plan(keys: tuple[str, ...]) -> Plan:
     """Plan what to read of each key. A name beside arguments is that of a call."""
-    known = sorted([(key_of(key), key) for key in keys], key=_rank)
+    known = sorted([(key_of(key), key) for key in keys], key=lambda known: known[0].rank)
     is_call = any(key.replace("_", "").lower() in ARGUMENTS for key in keys)
     plan: list[tuple[str, str, Reader | None]] = []
     for what, key in known:
@@ -167,10 +256,6 @@ def _plan(keys: tuple[str, ...]) -> Plan:
             reader = partial(resources_of, noun=what.noun) if is_thing else READERS.get(kind)
             plan.append((key, kind, reader))
     return tuple(plan)
-
-
-def _rank(known: tuple[Key, str]) -> int:
-    return known[0].rank
 
 
 def _facts(found: Reading) -> ActionFacts:
@@ -268,7 +353,10 @@ def _inner_name(item: dict[str, object]) -> tuple[str, ...]:
 
 
 def _leverage(value: object) -> Values:
-    ratio = leverage_of(value)
+    """Return the stated ratio; a bare `true` counts as the greatest."""
+    if isinstance(value, str):
+        value = value.strip().lower().removesuffix("x").partition(":")[0]
+    ratio = MAX_AMOUNT if value is True else number(value)
     return () if ratio is None else (ratio,)
 
 

@@ -3,16 +3,14 @@
 from collections.abc import Callable, Iterable, Iterator
 from math import exp2, log
 
-from events.risk.scoring import weights
-from events.risk.scoring.contract import Context, Event, Marks
+from events.risk.scoring.comparison import Comparison
+from events.risk.scoring.contract import PRIOR_LOGITS, Context, Event, Marks
 from events.risk.scoring.details import ActionFacts, read
-from events.risk.scoring.habits.comparison import Comparison
-from events.risk.scoring.habits.state import DAY, KIND, AgentState
-from events.risk.scoring.habits.tables import digest
-from events.risk.scoring.places import QUOTES
-from events.risk.scoring.public_hosts import is_public
-from events.risk.scoring.reasons import Signal
-from events.risk.scoring.weights import PRIOR_LOGITS
+from events.risk.scoring.features import is_inside
+from events.risk.scoring.places import QUOTES, is_public
+from events.risk.scoring.reasons import WEIGHTS, Signal, declare, itself
+from events.risk.scoring.state import DAY, KIND, AgentState
+from events.risk.scoring.tables import digest
 
 MOST_PLACES = 16  # most places that one event can mark
 MORE_THAN_ONCE = 1.5  # faded sightings from which a place is known apart from the event, if that was learned
@@ -90,17 +88,30 @@ def _within(facts: ActionFacts) -> Iterator[tuple[str, str]]:
             yield domain, host
 
 
+# The score of an event with nothing but a fresh mark at a new place; what a mark weighs where that says less;
+# what a second confirmation adds
+declare(
+    "confirmed_destination",
+    "Goes where an attack went that an officer confirmed",
+    itself,
+    "no place that a confirmed attack went to",
+    MARKED_ALONE=0.4,
+    MARKED_MORE=1.0,
+    MARKED_AGAIN=1.5,
+)
+
+
 def _weight(seen: Comparison, name: str, confirmed: float) -> float:
     """Return what so many confirmations of a place weigh; any beyond the first add one more at most.
 
     Where the agent doesn't know the place, a fresh mark makes an event medium alone, unless the agent has
     habits and goes somewhere new often: then it takes something else, as it does at a place that it knows.
     """
-    worth, alone = weights.MARKED_MORE, weights.MARKED_ALONE
+    worth, alone = WEIGHTS["MARKED_MORE"], WEIGHTS["MARKED_ALONE"]
     if not _knows(seen, digest(name)):
         most = max(log(alone / (1 - alone)) - PRIOR_LOGITS[seen.event.action_type], worth)
         worth += (most - worth) * (1.0 - _restlessness(seen))
-    return worth * min(confirmed, 1.0) + weights.MARKED_AGAIN * min(max(confirmed - 1.0, 0.0), 1.0)
+    return worth * min(confirmed, 1.0) + WEIGHTS["MARKED_AGAIN"] * min(max(confirmed - 1.0, 0.0), 1.0)
 
 
 def _knows(seen: Comparison, place: bytes) -> bool:
@@ -130,8 +141,7 @@ def _own_hosts(facts: ActionFacts) -> list[str]:
 
 
 def _is_place(name: str, context: Context) -> bool:
-    home, host = context.home_domain, name.rpartition("@")[2]
-    is_home = home is not None and (host == home or host.endswith("." + home))
+    is_home = is_inside(name.rpartition("@")[2], context.home_domain)
     # "3 more" stands for the rest of a long list
     hides = name.endswith(" more") and name.partition(" ")[0].isdigit()
     return not (is_home or hides or name.startswith("/") or is_public(name))

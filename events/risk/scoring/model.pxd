@@ -1,10 +1,9 @@
 cimport cython
 from libc cimport math
-from events.risk.scoring.features.evidence cimport signals
-from events.risk.scoring.habits.baseline cimport Baseline
-from events.risk.scoring.habits.comparison cimport Comparison, compare
-from events.risk.scoring.habits.learning cimport learn
-from events.risk.scoring.habits.state cimport AgentState
+from events.risk.scoring.comparison cimport Comparison
+from events.risk.scoring.features cimport signals
+from events.risk.scoring.learning cimport learn
+from events.risk.scoring.state cimport AgentState, Baseline
 
 cdef double HABITS_CAP, BEND, PAST_BEND
 

@@ -4,22 +4,31 @@ import math
 from collections.abc import Iterable
 from functools import cache
 
-from agents.risk import band_of
-from events.risk.scoring.contract import Context, Event, RiskVerdict, ScoreReason
+from agents.risk import MEDIUM, band_of
+from events.risk.scoring.comparison import Comparison
+from events.risk.scoring.contract import (
+    PRIOR_LOGITS,
+    PRIORS,
+    REPORTED,
+    SENDING,
+    TRANSACTIONS,
+    Context,
+    Event,
+    RiskVerdict,
+    ScoreReason,
+)
 from events.risk.scoring.details import read
-from events.risk.scoring.features.evidence import signals
-from events.risk.scoring.habits.baseline import Baseline
-from events.risk.scoring.habits.comparison import compare
-from events.risk.scoring.habits.learning import learn
-from events.risk.scoring.habits.state import DAY, AgentState
+from events.risk.scoring.features import signals
+from events.risk.scoring.learning import learn
 from events.risk.scoring.marked import marked_signals
-from events.risk.scoring.reasons import LEAST_TOLD, Signal, strongest
+from events.risk.scoring.reasons import LEAST_TOLD, MEANINGS, Signal, declare, itself, strongest
 from events.risk.scoring.rules import broken_rules, floor_of, scope_mismatch
-from events.risk.scoring.weights import PRIOR_LOGITS, PRIORS, REPORTED, SENDING, TRANSACTIONS
+from events.risk.scoring.state import DAY, AgentState, Baseline
 
 MODEL_VERSION = "3.0"  # changes whenever the same events would score differently; stored with every event
 HABITS_CAP = 0.84  # the score that differences from habit reach by themselves at most: they stop nobody
 ENOUGH_HABITS = 30.0  # learned events (faded) from which habits may carry a reported anomaly into high
+MEDIUM_LOGIT = math.log(MEDIUM / (1 - MEDIUM))
 BEND, PAST_BEND = 1.0, 0.2  # log-odds (a score of 0.73) past which evidence counts, and by which share
 
 
@@ -27,11 +36,12 @@ def fold(state: AgentState, event: Event, context: Context, baseline: Baseline |
     """Score an agent's event and fold it into `state` itself; the tenant's `baseline` is only read.
 
     Only low events become habits, so that an attack doesn't; of a medium one the places, payees and acts are
-    noted (`habits.learning`). Raises KeyError for an unknown `action_type`, and leaves `state` as it was.
+    noted (`learning`). Raises KeyError for an unknown `action_type`, and leaves `state` as it was.
     """
     prior_logit = PRIOR_LOGITS[event.action_type]
-    seen = compare(state, event)
-    if seen.aims and event.action_type not in SENDING:  # it says where it sends to
+    seen = Comparison(state, event)
+    as_call = bool(seen.aims) and event.action_type not in SENDING  # it says where it sends to
+    if as_call:
         prior_logit = PRIOR_LOGITS["api_call"]
     broken = broken_rules(seen, context)
     evidence = signals(seen, context, baseline) + scope_mismatch(seen, context)
@@ -42,7 +52,15 @@ def fold(state: AgentState, event: Event, context: Context, baseline: Baseline |
     evidence += said
     score = combine(prior_logit, evidence, len(broken), capped)
     band = band_of(score)
-    reasons = strongest(broken + evidence if broken else evidence) or _nothing_unusual(event.action_type)
+    if broken:
+        reasons = strongest(broken, evidence)
+    else:
+        prior = _worth_by_itself("api_call" if as_call else event.action_type)
+        # First where it decides, last where there is room
+        if prior_logit >= MEDIUM_LOGIT:
+            reasons = (prior, *strongest([], evidence, 2))
+        else:
+            reasons = (*strongest([], evidence), prior)[:3]
     learn(seen, band)
     return RiskVerdict(score, band, reasons, MODEL_VERSION)
 
@@ -76,6 +94,16 @@ def with_day_total(state: AgentState, events: Iterable[Event], *, received_at: f
     return counted
 
 
+declare("action_type", "What such an action is worth by itself", itself, "scores {:.2f} by itself".format)
+
+
 @cache
-def _nothing_unusual(action_type: str) -> tuple[ScoreReason, ...]:
-    return strongest([("action_type", LEAST_TOLD, action_type, PRIORS[action_type])])
+def _worth_by_itself(action_type: str) -> ScoreReason:
+    (prior,) = strongest([("action_type", LEAST_TOLD, action_type, PRIORS[action_type])], [])
+    return prior
+
+
+def in_words(name: str) -> str:
+    """Return the reason's sentence, or its name in words."""
+    meaning = MEANINGS.get(name)
+    return meaning.sentence if meaning else name.replace("_", " ").capitalize()

@@ -1,12 +1,11 @@
 """Put signals into words that an officer reads."""
 
 from collections.abc import Callable
-from math import expm1
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
-from events.risk.scoring.amounts import MAX_AMOUNT
 from events.risk.scoring.contract import ScoreReason
+from events.risk.scoring.details import MAX_AMOUNT
 
 LEAST_TOLD = 0.01  # the least weight of a reason
 SHORT = 80  # longest observed or expected text, in characters
@@ -14,7 +13,31 @@ ALWAYS_TOLD = frozenset({"off_scope", "scope_mismatch"})
 """Signals that say which name was expected: told however much weighs more."""
 
 Signal = tuple[str, float, Any, Any]
-"""A contribution to a score: name, weight in log-odds, observed and expected value (worded by `WORDS`)."""
+"""A contribution to a score: name, weight in log-odds, observed and expected value."""
+
+
+Worded = Callable[[Any], str]
+
+
+class SignalWords(NamedTuple):
+    """A signal in words: what it means, and its observed and expected text, or what makes one of a value."""
+
+    sentence: str
+    observed: str | Worded
+    expected: str | Worded
+
+
+MEANINGS: dict[str, SignalWords] = {}
+WEIGHTS: dict[str, float] = {}
+"""Log-odds for one unit of a feature's value, at or above zero, so no difference lowers a score."""
+
+
+def declare(
+    name: str, sentence: str, observed: str | Worded, expected: str | Worded, **weights: float
+) -> None:
+    """Declare a signal by its name, its words and the weights that it is made of."""
+    MEANINGS[name] = SignalWords(sentence, observed, expected)
+    WEIGHTS.update(weights)
 
 
 def shorten(text: str) -> str:
@@ -30,76 +53,38 @@ def usd(amount: float) -> str:
     return f"{amount:,.2f} USD" if amount < 1e15 else f"{amount:.3g} USD"
 
 
-def _money(amount: float | None) -> str:
-    return "not stated in dollars" if amount is None else usd(amount)
-
-
-def _at_most_usd(limit: float) -> str:
+def at_most_usd(limit: float) -> str:
     return f"at most {usd(limit)}"
 
 
-def _ratio(ratio: float) -> str:
+def leverage(ratio: float) -> str:
     return f"{ratio:g}x" if ratio < MAX_AMOUNT else "leverage of no stated ratio"
 
 
-def _itself(text: str | None) -> str:
-    return "not stated" if text is None else text
+def itself(text: str) -> str:
+    return text
 
 
-def _after_reading(told: str | None) -> str:
-    return f"sent to {_itself(told)} after reading"
+def about_usd(root: float) -> str:
+    return f"about {usd(root * root)}"
 
 
-Worded = Callable[[Any], str]
-WORDS: dict[str, tuple[str | Worded, str | Worded]] = {
-    "action_type": (_itself, "scores {:.2f} by itself".format),
-    # Habits
-    "new_destination": (_itself, "one of {} known destinations".format),
-    "read_then_send": (_after_reading, "known destinations after reading"),
-    "external_host": (_itself, _itself),
-    "new_resource": (_itself, "one of {} known resources".format),
-    "new_object": (_itself, "one of {} known objects".format),
-    "new_container": (_itself, "known places"),
-    "privileged_act": (lambda told: f"{told[0]} by {_itself(told[1])}", "the agent's usual acts"),
-    "unusual_tool": (_itself, "the agent's usual tools"),
-    "unusual_sequence": (lambda told: f"{_itself(told)} at this point", "the agent's usual order"),
-    "near_trade_limit": (_money, lambda limit: f"well below {usd(limit)}"),
-    "unusual_amount": (_money, lambda middle: f"about {usd(middle * middle)}"),
-    "token_amount": (_money, lambda middle: f"about {usd(middle * middle)}"),
-    "drifted_amount": (_money, lambda usual: f"about {usd(expm1(usual))} over the long run"),
-    "unusual_hour": ("active at {:02d} h UTC".format, "the agent's usual hours"),
-    "burst": ("{:.0f} events in about a minute".format, "the agent's usual pace"),
-    "many_resources": ("{:.0f} new resources in about an hour".format, "the agent's usual pace"),
-    "many_destinations": ("{:.0f} new destinations in about an hour".format, "about {:.1f} a day".format),
-    "high_outflow": (lambda sum_: f"{usd(sum_)} today", lambda usual: f"about {usd(expm1(usual))} a day"),
-    "repeated_failures": ("{:.0f} failures in the last minutes".format, "none"),
-    "anomaly_before": ("{:.0f} in the last minutes".format, "none"),
-    "scope_mismatch": (_itself, _itself),
-    # Verdicts
-    "confirmed_destination": (_itself, "no place that a confirmed attack went to"),
-    # Rules
-    "reported_unauthorized": ("the agent tried an action outside its scope", "actions inside the scope"),
-    "repeated_anomaly": ("{:.0f} anomalies within minutes".format, "at most 2"),
-    "off_scope": (_itself, _itself),
-    "over_single_trade_limit": (usd, _at_most_usd),
-    "over_daily_limit": (lambda spent: f"{usd(spent)} today", _at_most_usd),
-    "instrument_not_permitted": (_itself, "one of {} permitted instruments".format),
-    "venue_not_permitted": (_itself, "one of {} permitted venues".format),
-    "leverage_not_permitted": (_ratio, "none"),
-    "over_leverage_limit": (_ratio, "at most {:g}x".format),
-}
-"""The observed and the expected text of each signal, or what makes it from the signal's value."""
+def one_of(kind: str) -> "Worded":
+    return lambda count: f"one of {count} known {kind}" if count else f"no known {kind} yet"
 
 
-def strongest(signals: list[Signal], count: int = 3) -> tuple[ScoreReason, ...]:
-    """Return the `count` heaviest signals as reasons, heaviest first, ties by name.
+def strongest(decided: list[Signal], signals: list[Signal], count: int = 3) -> tuple[ScoreReason, ...]:
+    """Return `count` reasons: what decided the score, then the heaviest of the rest, ties by name.
 
-    One of `ALWAYS_TOLD` takes the place of the last if it is lighter.
+    A signal without an observed value, for what the event does not state, is no reason. One of
+    `ALWAYS_TOLD` takes the place of the last if it is lighter.
     """
-    ranked = [signal for signal in signals if signal[1] >= LEAST_TOLD]
+    ranked = [signal for signal in signals if signal[1] >= LEAST_TOLD and signal[2] is not None]
     if len(ranked) > 1:
         ranked.sort(key=_name)
         ranked.sort(key=_weight, reverse=True)
+    if decided:
+        ranked = sorted(sorted(decided, key=_name), key=_weight, reverse=True) + ranked
     if len(ranked) > count:
         told = [signal for signal in ranked[count:] if signal[0] in ALWAYS_TOLD]
         ranked[count - len(told) :] = told
@@ -110,7 +95,7 @@ _name, _weight = itemgetter(0), itemgetter(1)
 
 
 def _reason(name: str, weight: float, observed: Any, expected: Any) -> ScoreReason:
-    as_observed, as_expected = WORDS[name]
+    _, as_observed, as_expected = MEANINGS[name]
     return ScoreReason(
         name,
         as_observed if isinstance(as_observed, str) else shorten(as_observed(observed)),

@@ -2,26 +2,27 @@
 
 from collections.abc import Iterator
 from functools import lru_cache
-from math import log
+from math import exp, log
 from typing import Any
 
-from events.risk.scoring.amounts import MAX_AMOUNT
-from events.risk.scoring.contract import Context, Event, FinancialScope
-from events.risk.scoring.details import ActionFacts
-from events.risk.scoring.habits.comparison import Comparison
-from events.risk.scoring.habits.packed import NAME
-from events.risk.scoring.habits.state import EVENT
-from events.risk.scoring.habits.tables import digest
+from events.risk.scoring.comparison import Comparison
+from events.risk.scoring.contract import (
+    DOING,
+    PRIOR_LOGITS,
+    PRIORS,
+    TRANSACTIONS,
+    Context,
+    Event,
+    FinancialScope,
+)
+from events.risk.scoring.details import MAX_AMOUNT, ActionFacts
 from events.risk.scoring.names import habit_name, scope_of
-from events.risk.scoring.reasons import Signal
-from events.risk.scoring.weights import DOING, PRIOR_LOGITS, PRIORS, TRANSACTIONS
+from events.risk.scoring.packed import NAME
+from events.risk.scoring.reasons import Signal, Worded, at_most_usd, declare, itself, leverage, usd
+from events.risk.scoring.state import EVENT
+from events.risk.scoring.tables import digest
 
 RULE_FLOOR = 0.90
-RULES = frozenset({
-    "reported_unauthorized", "repeated_anomaly", "off_scope", "over_single_trade_limit", "over_daily_limit",
-    "instrument_not_permitted", "venue_not_permitted", "leverage_not_permitted", "over_leverage_limit",
-})  # fmt: skip
-"""The reasons of broken rules."""
 MORE_RULES = 0.6  # each further broken rule leaves this share of the distance to 1
 MISMATCH_LOGIT = log(0.4 / 0.6)  # to which a name that may be spelled otherwise lifts the prior
 FIRST_EVENTS = 50  # an agent's first events, in which names outside its scope may be spellings
@@ -38,10 +39,44 @@ MAY_BE_TRADES = frozenset({"api_call", "data_mutation"})
 REPEATED_ANOMALIES = 2.5  # anomalies (faded), this one included, from which they are no accident: the third
 
 
+Broken = tuple[str, Any, Any]
+"""A broken rule: its name, observed and expected value."""
+RULES: dict[str, tuple[str, str | Worded, str | Worded]] = {
+    "reported_unauthorized": (
+        "The agent itself reports an attempt outside its scope",
+        "the agent tried an action outside its scope",
+        "actions inside the scope",
+    ),
+    "repeated_anomaly": (
+        "One anomaly too many within minutes", "{:.0f} anomalies within minutes".format, "at most 2"
+    ),
+    "off_scope": ("Outside the agent's permitted actions", itself, itself),
+    "over_single_trade_limit": ("Over the limit of a single trade", usd, at_most_usd),
+    "over_daily_limit": ("Over the limit of a day", lambda spent: f"{usd(spent)} today", at_most_usd),
+    "instrument_not_permitted": (
+        "An instrument that the agent may not trade", itself, "one of {} permitted instruments".format
+    ),
+    "venue_not_permitted": (
+        "A venue where the agent may not trade", itself, "one of {} permitted venues".format
+    ),
+    "leverage_not_permitted": ("With leverage, which the agent may not use", leverage, "none"),
+    "over_leverage_limit": ("With more leverage than permitted", leverage, "at most {:g}x".format),
+}  # fmt: skip
+"""The reasons of broken rules, in words as `declare()` takes them."""
+for _name, _words in RULES.items():
+    declare(_name, *_words)
+declare(
+    "scope_mismatch", "Not a name in the agent's scope, of which no name was reported yet", itself, itself
+)
+
+
 def broken_rules(seen: Comparison, context: Context) -> list[Signal]:
     """Return a signal for each rule that the event breaks, by what was declared or reported."""
-    event, facts = seen.event, seen.facts
-    found = _reported(event, seen.anomalies)
+    event, facts, found = seen.event, seen.facts, list[Broken]()
+    if event.action_type == "unauthorized_access_attempt":
+        found.append(("reported_unauthorized", None, None))
+    if event.action_type == "transaction_anomaly" and seen.anomalies + 1 >= REPEATED_ANOMALIES:
+        found.append(("repeated_anomaly", seen.anomalies + 1, None))
     permitted = context.permitted_actions
     name = _outside_scope(event, facts, permitted)
     if name is not None and permitted is not None and not _may_be_misnamed(seen, permitted):
@@ -101,17 +136,6 @@ def floor_of(broken: int) -> float:
     return 1 - (1 - RULE_FLOOR) * MORE_RULES ** (broken - 1) if broken else 0.0
 
 
-Broken = tuple[str, Any, Any]
-
-
-def _reported(event: Event, anomalies: float) -> list[Broken]:
-    if event.action_type == "unauthorized_access_attempt":
-        return [("reported_unauthorized", None, None)]
-    if event.action_type == "transaction_anomaly" and anomalies + 1 >= REPEATED_ANOMALIES:
-        return [("repeated_anomaly", anomalies + 1, None)]
-    return []
-
-
 @lru_cache(maxsize=KEPT_NAMES)
 def undeclared_action(
     action_type: str, permitted: frozenset[str], tools: tuple[str, ...], verbs: tuple[str, ...]
@@ -154,31 +178,34 @@ def _limits(seen: Comparison, scope: FinancialScope) -> Iterator[Broken]:
             yield "over_daily_limit", day, scope.daily_limit_usd
     yield from _outside("instrument", facts.instruments, scope.permitted_instruments)
     yield from _outside("venue", facts.venues, scope.permitted_venues)
-    if facts.leverage is not None and facts.leverage > 1:
-        yield from _leverage(facts.leverage, scope)
-
-
-def _leverage(ratio: float, scope: FinancialScope) -> Iterator[Broken]:
-    if not scope.leverage_permitted:
+    ratio, limit = facts.leverage or 1.0, scope.max_leverage_ratio
+    if ratio > 1 and not scope.leverage_permitted:
         yield "leverage_not_permitted", ratio, None
-    elif scope.max_leverage_ratio is not None and scope.max_leverage_ratio < ratio < MAX_AMOUNT:
-        yield "over_leverage_limit", ratio, scope.max_leverage_ratio
+    elif limit is not None and max(limit, 1.0) < ratio < MAX_AMOUNT:
+        yield "over_leverage_limit", ratio, limit
 
 
 def _outside(kind: str, stated: tuple[str, ...], permitted: tuple[str, ...]) -> Iterator[Broken]:
-    allowed = _symbols(permitted)
-    for name in stated:
-        if _symbol(name) not in allowed:
-            yield f"{kind}_not_permitted", name, len(permitted)
-            return
+    outside = [name for name in stated if _symbol(name) not in map(_symbol, permitted)]
+    if outside:
+        yield f"{kind}_not_permitted", outside[0], len(permitted)
 
 
-@lru_cache(maxsize=1024)
-def _symbols(names: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(_symbol(name) for name in names)
-
-
+@lru_cache(maxsize=KEPT_NAMES)
 def _symbol(name: str) -> str:
     """Return the name by which `BTC/USD`, `btc-usd` and `BTCUSD` are one instrument."""
     plain = "".join(character for character in name.casefold() if character.isalnum())
     return plain or name.casefold()
+
+
+def worth(name: object, weight: Any) -> str:
+    """Return what a reason does to a score: `rule: at least 0.90`, or `odds 8.2 times as high`."""
+    if name == "action_type":
+        return "-"  # `expected` says what it scores
+    if name in RULES:
+        return f"rule: at least {RULE_FLOOR:.2f}"
+    if name == "scope_mismatch":
+        # Its weight depends on the action's prior, and is next to nothing where that is as high already
+        return f"alone at least {1 / (1 + exp(-MISMATCH_LOGIT)):.2f}"
+    is_weight = isinstance(weight, int | float) and not isinstance(weight, bool) and -50 < weight < 50
+    return f"odds {exp(weight):.1f} times as high" if is_weight else "-"

@@ -1,7 +1,7 @@
 """The client of the agent identity and compliance service."""
 
-from agentid.client.retries import Retries
 from agentid.client.service import AsyncClient, Client
+from agentid.client.transport import Retries
 from agentid.errors import (
     AgentIdError,
     ConfigurationError,

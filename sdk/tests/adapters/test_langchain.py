@@ -1,5 +1,6 @@
 """The callback handler with LangChain's own tools, retrievers and models."""
 
+import copy
 from typing import Any
 
 import pytest
@@ -60,3 +61,10 @@ def test_runs_are_reported_without_their_content(
     assert all(duration >= 0 for duration in durations)
     assert {event.session_id for event in reported.events()} == {"t1"}
     assert SECRET not in str(found)
+
+
+def test_copied_handler_and_its_reporter_stay_the_same(make_reporter: MakeReporter) -> None:
+    reporter = make_reporter("https://service.example")
+    handler = ReportingHandler(reporter)
+
+    assert copy.deepcopy({"it": handler, "reporter": reporter}) == {"it": handler, "reporter": reporter}

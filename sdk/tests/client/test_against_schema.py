@@ -1,39 +1,34 @@
 """The client's operations are those of the service's OpenAPI description."""
 
-import inspect
 import json
 import re
-from collections.abc import Iterator
-from functools import cache
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
+from django.conf import settings
 
 from agentid import AsyncClient, Client
-from agentid.client.operation import Group, Listing, Operation
-from agentid.client.request import Request
+from agentid.client.operation import FORM, JSON, Group, Operation
+from agentid.client.transport import Request
 from compliance.tests.description import description
-
-LEFT_OUT = {
-    "authorizeRequest": "gateways ask it about others' requests; agentid.middleware does",
-}
-"""Operations that the client lacks, and why."""
-LEFT_OUT_FIELDS = {"client_id", "client_secret"}
-"""The client authenticates with its API key in a header."""
-
-Described = Operation[Any, Any] | Listing[Any, Any]
+from deploy.release.client_package import CREDENTIALS, FOLDER, LEFT_OUT, generate
 
 
-@cache
-def service_operations() -> dict[str, tuple[str, str, dict[str, Any]]]:
-    """Method, path and description of each operation."""
+def test_generated_files_are_what_the_description_yields() -> None:
+    folder = Path(settings.BASE_DIR) / FOLDER
+
+    # If they differ: ./run exec python -m deploy.release.client_package
+    assert {each.name: each.read_text() for each in folder.glob("*.py")} == generate(description())
+
+
+def test_operation_without_a_name_is_refused() -> None:
     schema = description()
-    return {
-        described["operationId"]: (method.upper(), path, resolved(described, schema))
-        for path, methods in schema["paths"].items()
-        for method, described in methods.items()
-    }
+    schema["paths"]["/v1/new"] = {"get": {"operationId": "getNew"}}
+
+    with pytest.raises(ValueError, match="getNew"):
+        generate(schema)
 
 
 def resolved(node: Any, schema: Any, depth: int = 0) -> Any:
@@ -45,81 +40,64 @@ def resolved(node: Any, schema: Any, depth: int = 0) -> Any:
     return [resolved(each, schema, depth + 1) for each in node] if isinstance(node, list) else node
 
 
-def client_operations() -> Iterator[Described]:
+def client_operations() -> dict[tuple[str, str], Operation[Any, Any]]:
+    """The client's operations by method and path."""
     with Client("https://service.example") as client:
-        for group in vars(client).values():
-            if isinstance(group, Group):
-                yield from (
-                    each for each in vars(type(group)).values() if isinstance(each, Operation | Listing)
-                )
+        groups = [type(each) for each in vars(client).values() if isinstance(each, Group)]
+    found = [each for group in groups for each in vars(group).values() if isinstance(each, Operation)]
+    by_path: dict[tuple[str, str], Operation[Any, Any]] = {(each.method, each.path): each for each in found}
+    assert len(by_path) == len(found)
+    return by_path
 
 
-def by_id() -> dict[str, Described]:
-    return {each.operation_id: each for each in client_operations()}
-
-
-def example(described: Described) -> Request[Any]:
+def example(operation: Operation[Any, Any]) -> Request:
     """The request with a text for each argument."""
-    parameters = list(inspect.signature(described.describe).parameters.values())[1:]
-    positional = [f"~{each.name}" for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
-    named = {each.name: f"~{each.name}" for each in parameters if each.kind is each.KEYWORD_ONLY}
-    request: Request[Any] = described.describe(None, *positional, **named)
-    return request
+    parameters = list(operation.signature.parameters.values())[1:]
+    named = {each.name: b"~" if each.annotation == "bytes" else f"~{each.name}" for each in parameters}
+    return operation.request(**named)
 
 
-def test_every_operation_of_the_service_is_in_the_client_or_left_out_for_a_reason() -> None:
-    assert by_id().keys() | LEFT_OUT.keys() == service_operations().keys()
-    assert not by_id().keys() & LEFT_OUT.keys()
-    assert len(list(client_operations())) == len(by_id())
+def test_operations_send_what_the_service_describes() -> None:
+    schema, ours = description(), client_operations()
+    for path, methods in schema["paths"].items():
+        for method, described in methods.items():
+            if described["operationId"] not in LEFT_OUT:
+                found = ours.pop((method.upper(), path))
+                check(example(found), path, resolved(described, schema))
+                check_required(found, resolved(described, schema))
+
+    assert ours == {}
 
 
-@pytest.mark.parametrize("operation_id", sorted(by_id()))
-def test_operation_sends_what_the_service_describes(operation_id: str) -> None:
-    method, path, described = service_operations()[operation_id]
-    parameters = [each for each in described.get("parameters", []) if "name" in each]
+def check(request: Request, path: str, described: dict[str, Any]) -> None:
+    parameters = described.get("parameters", [])
 
-    request = example(by_id()[operation_id])
-
-    assert request.method == method
     assert re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), request.path)
     assert set(request.query) == {each["name"] for each in parameters if each["in"] == "query"}
     assert (request.key is not None) == any(each["name"] == "Idempotency-Key" for each in parameters)
     assert ("DPoP" in request.headers) == any(each["name"] == "DPoP" for each in parameters)
-    assert sent_fields(request) == described_fields(described)
+    assert sent_fields(request) == body_of(described).get("properties", {}).keys() - CREDENTIALS, path
 
 
-def sent_fields(request: Request[Any]) -> set[str]:
-    """Those in lower case: other spellings are a standard's, or second names."""
-    kind = request.headers.get("Content-Type")
-    if kind == "application/json":
-        assert request.content is not None
-        return {name for name in json.loads(request.content) if name.islower()}
-    if kind == "application/x-www-form-urlencoded":
-        assert request.content is not None
-        return {name for name, _ in parse_qsl(request.content.decode())}
-    return set()
+def sent_fields(request: Request) -> set[str]:
+    kind, content = request.headers.get("Content-Type"), request.content or b""
+    if kind == FORM:
+        return {name for name, _ in parse_qsl(content.decode())}
+    return set(json.loads(content)) if kind == JSON else set()
 
 
-def described_fields(described: dict[str, Any]) -> set[str]:
-    """The fields of the body, each by its name in lower case with underscores."""
+def body_of(described: dict[str, Any]) -> dict[str, Any]:
     content = described.get("requestBody", {}).get("content", {})
-    bodies = [
-        content[kind]["schema"]
-        for kind in ("application/json", "application/x-www-form-urlencoded")
-        if kind in content
-    ]
-    return {
-        name for body in bodies[:1] for name in body.get("properties", {}) if name.islower()
-    } - LEFT_OUT_FIELDS
+    found: dict[str, Any] = next((content[kind]["schema"] for kind in (JSON, FORM) if kind in content), {})
+    return found
 
 
-def test_required_fields_are_required_arguments() -> None:
-    for operation_id, described in by_id().items():
-        content = service_operations()[operation_id][2].get("requestBody", {}).get("content", {})
-        schema = content.get("application/json", {}).get("schema", {})
-        parameters = inspect.signature(described.describe).parameters
-        required = {name.rstrip("_") for name, each in parameters.items() if each.default is each.empty}
-        assert set(schema.get("required", ())) <= required, operation_id
+def check_required(operation: Operation[Any, Any], described: dict[str, Any]) -> None:
+    parameters = operation.signature.parameters
+    required = {name.rstrip("_") for name, each in parameters.items() if each.default is each.empty}
+    needed = {re.sub("([A-Z])", r"_\1", name).lower() for name in body_of(described).get("required", ())}
+
+    assert needed - {"grant_type"} <= required
 
 
 def test_both_clients_have_the_same_operations() -> None:

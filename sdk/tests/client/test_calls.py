@@ -1,14 +1,13 @@
 """Calls of the running service, by both clients."""
 
 import asyncio
-from dataclasses import dataclass
+import json
 from datetime import UTC
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import islice
 from threading import Thread
 from uuid import uuid4
 
-import httpx
 import pytest
 
 from agentid import (
@@ -20,11 +19,10 @@ from agentid import (
     UnexpectedAnswer,
     Unreachable,
 )
-from agentid.client.answers import data
-from agentid.client.operations.events import Events
-from agentid.client.records import Record
-from agentid.client.results.agents import Agent
-from agentid.client.retries import Retries
+from agentid.client.generated.operations import Events
+from agentid.client.generated.results import Agent
+from agentid.client.records import Record, read
+from agentid.client.transport import Retries
 from agentid.keys import DpopKey
 from tests.conftest import Reported
 from tests.served import Service
@@ -54,9 +52,9 @@ def test_event_is_recorded_once_under_its_idempotency_key(client: Client, report
 
 @pytest.mark.parametrize(("agent_id", "header"), [("a-1", {"X-Agent-Id": "a-1"}), ("ä", {}), ("a\n", {})])
 def test_event_names_its_agent_for_balancers(agent_id: str, header: dict[str, str]) -> None:
-    described = Events.__dict__["record"].describe(None, agent_id=agent_id, action_type="api_call")
+    described = Events.record.request(agent_id=agent_id, action_type="api_call")
 
-    assert described.headers == {"Content-Type": "application/json", **header}
+    assert described.headers == {"Accept": "application/json", "Content-Type": "application/json", **header}
 
 
 def test_list_walks_over_all_pages(client: Client, reported: Reported) -> None:
@@ -70,7 +68,6 @@ def test_list_walks_over_all_pages(client: Client, reported: Reported) -> None:
     assert len(list(islice(client.events.list(agent_id=agent_id, limit=2), 3))) == 3
 
 
-@dataclass(frozen=True, kw_only=True)
 class Scored(Record):
     id: str
     risk_score: float
@@ -104,10 +101,10 @@ def test_list_that_leads_nowhere_ends() -> None:
 
 
 def test_number_too_large_for_its_field_is_an_unexpected_answer() -> None:
-    answer = httpx.Response(200, content=b'{"data": {"id": "a", "risk_score": 1%s}}' % (b"0" * 400))
+    answer = json.loads('{"id": "a", "risk_score": 1%s}' % ("0" * 400))
 
     with pytest.raises(UnexpectedAnswer):
-        data(Scored)(answer)
+        read(Scored, answer, "answer")
 
 
 def test_async_client_does_the_same(service: Service, reported: Reported) -> None:

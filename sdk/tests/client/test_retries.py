@@ -16,16 +16,13 @@ from agentid import (
     Unavailable,
     Unreachable,
 )
-from agentid.client import answers
-from agentid.client.request import Request
-from agentid.client.retries import Retries, Send, Wait, conversation
-from agentid.client.transport import Configuration
+from agentid.client.transport import Configuration, Request, Retries, Send, Wait, conversation, retry_after
 from agentid.keys import DpopKey
 from tests.between import Canned, between
 
-GET = Request("GET", "/x", answers.json_object)
-POST = Request("POST", "/x", answers.json_object)
-KEYED = Request("POST", "/x", answers.json_object, key="")
+GET = Request("GET", "/x")
+POST = Request("POST", "/x")
+KEYED = Request("POST", "/x", key="")
 
 
 def answer(status: int, **headers: str) -> httpx.Response:
@@ -38,7 +35,7 @@ RESET = httpx.ReadError("reset")
 
 
 def play(
-    request: Request[dict[str, object]],
+    request: Request,
     *replies: httpx.Response | httpx.HTTPError,
     retries: Retries | None = None,
     clock: Callable[[], float] = lambda: 0.0,
@@ -66,10 +63,10 @@ def play(
 
 @pytest.mark.parametrize("request_", [GET, KEYED], ids=["get", "keyed"])
 @pytest.mark.parametrize("failure", [RESET, answer(503), answer(429)], ids=["reset", "503", "429"])
-def test_what_may_be_repeated_is(request_: Request[dict[str, object]], failure: httpx.Response) -> None:
+def test_what_may_be_repeated_is(request_: Request, failure: httpx.Response) -> None:
     result, waits, _ = play(request_, failure, failure, OK)
 
-    assert result == {"a": 1}
+    assert result is OK
     assert 0.1 <= waits[0] <= 0.2 <= waits[1] <= 0.4
 
 
@@ -131,7 +128,7 @@ def test_tries_end() -> None:
 def test_retry_after_is_a_number_or_a_date(text: str, seconds: float | None) -> None:
     now = datetime(2026, 11, 23, 12, 0, 0, tzinfo=UTC)
 
-    assert answers.retry_after(answer(503, retry_after=text), now=now) == seconds
+    assert retry_after(answer(503, retry_after=text), now=now) == seconds
 
 
 @pytest.mark.parametrize(

@@ -57,8 +57,33 @@ def test_key_is_checked_kept_and_never_shown(shell: Shell, reported: Reported) -
     assert done.returncode == 0
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     (who,) = shell.read("whoami")
-    assert who["base_url"] == shell.base_url
+    assert (who["base_url"], who["environment"], who["api_key"]) == (shell.base_url, "live", "service_live_…")
     assert reported.api_key not in done.stdout + done.stderr + json.dumps(who)
+
+
+def test_environment_of_the_key_is_shown(shell: Shell, sandbox_key: str) -> None:
+    (who,) = shell.read("whoami", AGENTID_API_KEY=sandbox_key)
+
+    assert (who["environment"], who["api_key"]) == ("test", "service_test_…")
+
+
+def test_what_is_of_the_other_environment_is_hinted_at(
+    shell: Shell, sandbox_key: str, tmp_path: Path
+) -> None:
+    with Client(shell.base_url, sandbox_key) as client:
+        agent = client.agents.register(name="a", model_hash="x")
+        (file := tmp_path / "agent.pem").write_text(client.agents.certify(agent.id).certificate_pem)
+        chain = [{"sub": "alice@example.com", "type": "human"}]
+        token = client.delegation.issue(agent.id, chain=chain, audience="me").token
+
+    for asked, reason in (
+        (("certificate", str(file), "--no-revocation"), "untrusted_issuer"),
+        (("token", token, "--audience", "me"), "unknown_key"),
+    ):
+        refused = shell.run("verify", *asked)
+        assert json.loads(refused.stdout)["reason"] == reason
+        assert "--environment test" in refused.stderr
+        assert shell.run("verify", *asked, "--environment", "test").returncode == 0
 
 
 def test_wrong_key_is_not_kept(shell: Shell) -> None:

@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
+import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from agentid import ConfigurationError
-from agentid.jose import jwk
-from agentid.jose.encodings import b64url_decode
+from agentid import ConfigurationError, jose
+from agentid.jose import b64url_decode
 from agentid.keys import DpopAuth, DpopKey
 from agentid.verify import PresentedProof
 from agentid.verify.proofs import target, verify_proof
@@ -57,7 +57,7 @@ def test_other_keys_are_refused(tmp_path: Path, make: Callable[[], ec.EllipticCu
 
 def test_thumbprint_of_the_standard() -> None:
     """RFC 9449 §4.1 and §6.1: the key of the examples."""
-    key = jwk.public_key(
+    key = jose.public_key(
         {
             "kty": "EC",
             "x": "l8tFrhx-34tV3hRICRDY9zCkDlpBhF42UQUfWVAWBFs",
@@ -66,7 +66,7 @@ def test_thumbprint_of_the_standard() -> None:
         }
     )
 
-    assert jwk.thumbprint(key) == "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I"
+    assert jose.thumbprint(key) == "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I"
 
 
 @pytest.mark.parametrize(
@@ -86,6 +86,15 @@ def test_proof_verifies(tmp_path: Path) -> None:
     proof = PresentedProof(key.proof("GET", f"{URL}?page=2", access_token="t"), "GET", URL)
 
     assert verify_proof(proof, access_token="t", now=datetime.now(UTC)) == key.thumbprint
+
+
+def test_time_of_a_proof_may_have_a_fraction() -> None:
+    key, now = DpopKey.generate(), datetime.now(UTC)
+    header = {"typ": "dpop+jwt", "jwk": jose.public_jwk(key.private_key.public_key())}
+    claims = {"jti": "1", "htm": "GET", "htu": URL, "iat": now.timestamp() + 0.25}
+    text = jwt.encode(claims, key.private_key, "ES256", headers=header)
+
+    assert verify_proof(PresentedProof(text, "GET", URL), access_token=None, now=now) == key.thumbprint
 
 
 def test_nonce_is_sent_once_it_is_asked_for_and_then_kept() -> None:

@@ -17,12 +17,13 @@ from agentid.keys import DpopKey
 from agents.tests.factories import make_agent
 from certificates import services as certificates
 from certificates.models import Certificate
+from certificates.public import messages
 from certificates.tests.factories import make_certified_agent
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from compliance.tenancy.tests.factories import ACTOR, make_key, make_tenant
 from events.models import BehaviorEvent
+from tenancy.tests.factories import ACTOR, make_key, make_tenant
 from tests.conftest import Reported
 from tests.served import Service
 
@@ -174,7 +175,7 @@ def test_subject_token_is_exchanged_under_the_agents_key(
 
 def test_agent_and_message_of_it_are_verified(play: Callable[..., Any], reported: Reported) -> None:
     serial = serial_of(reported)
-    signed = certificates.sign_message(
+    signed = messages.sign_message(
         certificate=Certificate.objects.get(serial_number=serial), payload={"order": 7}
     )
 

@@ -23,8 +23,8 @@ from certificates.models import Certificate
 from certificates.tests.factories import make_certified_agent
 from compliance.core import environments
 from compliance.core.environments import Environment
-from compliance.tenancy.models import Tenant
-from compliance.tenancy.tests.factories import make_key, make_tenant
+from tenancy.models import Tenant
+from tenancy.tests.factories import make_key, make_tenant
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from agentid.middleware.decision import AgentIdentity, Inbound, Policy, Refusal, interpret, is_identity
+from agentid.middleware.gate import AgentIdentity, Gate, Inbound, Refusal, interpret, is_identity
 
+SERVICE = "https://id.example.com"
 ASKED = Inbound(
     method="POST",
     scheme="http",
@@ -46,9 +47,9 @@ def answer(status: int, headers: dict[str, str], body: bytes = b"") -> AgentIden
 
 
 def test_question_takes_the_credentials_from_the_client_and_nothing_else() -> None:
-    asked = Policy("key", "orders", "write").question(ASKED)
+    asked = Gate(SERVICE, "key", route="orders", action="write").question(ASKED)
 
-    assert sorted(asked) == [
+    assert sorted((name.decode(), value.decode()) for name, value in asked) == [
         ("X-Forwarded-Host", "api.internal"),
         ("X-Forwarded-Method", "POST"),
         ("X-Forwarded-Proto", "http"),
@@ -64,11 +65,13 @@ def test_question_takes_the_credentials_from_the_client_and_nothing_else() -> No
 
 
 def test_action_may_follow_from_the_request_and_the_address_from_the_policy() -> None:
-    policy = Policy("key", None, lambda asked: asked.method.lower(), public_url="https://api.example.com/")
+    gate = Gate(
+        SERVICE, "key", action=lambda asked: asked.method.lower(), public_url="https://api.example.com/"
+    )
 
-    asked = dict(policy.question(replace(ASKED, headers=[])))
+    asked = gate.question(replace(ASKED, headers=[]))
 
-    assert asked == {
+    assert {name.decode(): value.decode() for name, value in asked} == {
         "X-Forwarded-Host": "api.example.com",
         "X-Forwarded-Method": "POST",
         "X-Forwarded-Proto": "https",
@@ -76,7 +79,7 @@ def test_action_may_follow_from_the_request_and_the_address_from_the_policy() ->
         "X-Service-Action": "post",
         "X-Service-Gateway-Key": "key",
     }
-    assert "key" not in repr(Policy("key"))
+    assert "key" not in repr(Gate(SERVICE, "key"))
 
 
 def test_identity_is_read_with_its_names_decoded() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from agentid.keys import DpopKey
 from agentid.middleware.asgi import AsgiGate
-from compliance.tenancy.tests.factories import make_key
 from events.models import BehaviorEvent
+from tenancy.tests.factories import make_key
 from tests.between import Canned, Fate, between
 from tests.middleware.conftest import Ask, Asked, Guarded, MakeGate, asgi_app
 from tests.served import Service

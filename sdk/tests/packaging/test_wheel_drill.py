@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agentid.jose import jwk
+from agentid import jose
 from tests.packaging.debian_python import unpacked
 from tests.served import Service
 from tests.verify.test_tokens import CLAIMS, KEY, KID, RULES, signed
@@ -108,7 +108,7 @@ def test_stored_token_is_verified_offline(installed: Installed, tmp_path: Path) 
         "issuer": RULES.issuer,
         "audience": RULES.audience,
         "at": CLAIMS["iat"],
-        "jwks": {"keys": [{**jwk.public_jwk(KEY.public_key()), "kid": KID}]},
+        "jwks": {"keys": [{**jose.public_jwk(KEY.public_key()), "kid": KID}]},
     }
 
     said = run(

@@ -2,14 +2,20 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import httpx
 import pytest
 
+import agentid
 from agentid.reporting import Rejected
+from agentid.reporting.batches import Outcome, interpret
 from agentid.reporting.spool import Spool, sender_of
 from compliance.tests.waiting import eventually
 from tests.between import Canned, Fate, between
@@ -61,6 +67,7 @@ def test_events_wait_while_the_service_is_away_and_arrive_in_order(
 
     assert len(files(spool)) <= 4  # few files, though each was open to more
     back = make_reporter(service.address)
+    back.flush(0)
     assert eventually(lambda: back.statistics().sent == 1_100, seconds=60)
     assert reported.numbers() == list(range(1_100))
     assert files(spool) == []
@@ -92,10 +99,11 @@ def test_what_a_proxy_says_drops_nothing(
     assert reported.numbers() == [1]
 
 
+@pytest.mark.parametrize("status", [409, 429, 503])
 def test_single_events_that_the_service_could_not_store_are_sent_again_under_another_key(
-    service: Service, reported: Reported, make_reporter: MakeReporter
+    service: Service, reported: Reported, make_reporter: MakeReporter, status: int
 ) -> None:
-    answer = Canned(200, b'{"data": [{"status": 503, "error": "later"}]}')
+    answer = Canned(200, b'{"data": [{"status": %d, "error": "later"}]}' % status)
     with between(service.address, answer, Fate.PASSED) as way:
         reporter = make_reporter(way.address)
         reporter.report("data_access", {"n": 1})
@@ -103,6 +111,25 @@ def test_single_events_that_the_service_could_not_store_are_sent_again_under_ano
 
     assert reported.numbers() == [1]
     assert way.keys == [way.keys[0], f"{way.keys[0]}.r"]
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "outcome"),
+    [
+        (429, {"retry-after": "1"}, Outcome.REFUSED),
+        (409, {"retry-after": "1"}, Outcome.UNKNOWN),
+        (409, {}, Outcome.CONFLICT),
+        (503, {"retry-after": "1"}, Outcome.UNKNOWN),
+    ],
+)
+def test_batch_that_may_be_stored_in_part_is_not_taken_for_untried(
+    status: int, headers: dict[str, str], outcome: Outcome
+) -> None:
+    answer = httpx.Response(status, headers=headers, json={"error": "later"})
+
+    found = interpret(answer, count=1, now=datetime.now(UTC))
+
+    assert found.outcome is outcome
 
 
 def test_hanging_service_holds_up_neither_the_agent_nor_the_end(
@@ -171,6 +198,7 @@ def test_torn_and_spoiled_files_cost_only_their_own_lines(
     path.write_bytes(b"\n".join([lines[0], b"\x00" * 40, b"\xff\xfe", *lines[1:3], lines[3][:20]]))
 
     back = make_reporter(service.address)
+    back.flush(0)
 
     assert eventually(lambda: back.statistics().sent == 3, seconds=30)
     assert back.flush(30)
@@ -201,6 +229,7 @@ def test_what_could_be_doubled_is_set_aside(  # the service would not recognise 
     tried(spool, at=time.time() - hours_ago * 3600, sender=sender_of(api_key or reported.api_key))
 
     back = make_reporter(service.address)
+    back.flush(0)
 
     assert eventually(lambda: back.statistics().unsettled == 1)
     assert back.flush(10)
@@ -217,6 +246,7 @@ def test_another_key_sends_what_never_got_through(
     away.close(0.5)
 
     back = make_reporter(service.address)
+    back.flush(0)
 
     assert eventually(lambda: back.statistics().sent == 1, seconds=30)
     assert reported.numbers() == [1]
@@ -300,8 +330,10 @@ def forked(reporter: Any) -> int:
 
 @pytest.mark.parametrize(
     "details",
-    [{"n": float("nan")}, {("a", 1): 2}, {"text": "x" * 300_000}, [1, 2], "text", 7],
-    ids=["NaN", "key", "large", "list", "text", "number"],
+    [
+        *({"n": float("nan")}, {("a", 1): 2}, {"text": "x" * 300_000}, [1, 2], "text", 7),
+        *({"a": "\x00"}, {"\x00": 1}, {"a": ["\\\x00"]}, {"a": "\ud800"}, {"a": ["x\udc00"]}, {"\udbff": 1}),
+    ],
 )
 def test_what_has_no_json_form_is_dropped_without_an_exception(
     make_reporter: MakeReporter, details: Any
@@ -310,6 +342,100 @@ def test_what_has_no_json_form_is_dropped_without_an_exception(
 
     assert reporter.report("data_access", details) is False
     assert reporter.statistics().dropped == 1
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"occurred_at": datetime.now(UTC) + timedelta(days=1)},
+        {"occurred_at": datetime(1999, 12, 31, tzinfo=UTC)},
+        {"session_id": "s\x00"},
+        {"session_id": "s" * 256},
+        {"chain_id": "c"},
+        {"action_type": "frob"},
+    ],
+)
+def test_what_the_service_refuses_is_refused_at_once(make_reporter: MakeReporter, more: Any) -> None:
+    reporter = make_reporter(NOBODY)
+
+    assert reporter.report(**{"action_type": "api_call", **more}) is False
+    assert reporter.statistics().dropped == 1
+
+
+def test_text_that_only_looks_refused_is_stored(
+    service: Service, reported: Reported, make_reporter: MakeReporter
+) -> None:
+    details = {"a": "\\u0000 \\ud800 \U0001f600", "\\\\u0000": "\u2028\n"}
+    reporter = make_reporter(service.address)
+
+    assert reporter.report("data_access", details)
+    assert reporter.flush(30)
+    assert [event.details for event in reported.events()] == [details]
+
+
+FORKING = """
+import os, signal, sys, threading, time
+from agentid.reporting import Reporter
+
+def child(n):
+    signal.alarm(60)
+    done = reporter.report("data_access", {"n": n}) and reporter.flush(30) and reporter.close(5)
+    os._exit(0 if done else 1)
+
+def chatter():
+    while not stopped.is_set():
+        reporter.report("data_access", {"n": 0})
+        time.sleep(0.001)
+
+address, key, agent, spool, stage = sys.argv[1:]
+reporter, stopped = Reporter(address, key, agent, spool=spool), threading.Event()
+loaded = set(sys.modules)
+if stage in ("reported", "flushed"):
+    reporter.report("data_access", {"n": 0})
+if stage == "flushed":
+    assert reporter.flush(30)
+if stage == "reporting":
+    thread = threading.Thread(target=chatter)
+    thread.start()
+children = []
+for n in range(1, 7):
+    found = os.fork()
+    if not found:
+        if stage == "grandchild":
+            again = os.fork()
+            if again:
+                os._exit(os.waitstatus_to_exitcode(os.waitpid(again, 0)[1]))
+        child(n)
+    children.append(found)
+    time.sleep(0.002 * n)
+codes = [os.waitstatus_to_exitcode(os.waitpid(each, 0)[1]) for each in children]
+stopped.set()
+if stage == "reporting":
+    thread.join()
+if stage == "constructed":
+    assert threading.active_count() == 1
+reporter.report("data_access", {"n": 0})
+assert reporter.flush(30)
+assert set(sys.modules) == loaded, set(sys.modules) - loaded
+sys.exit(max(codes))
+"""
+
+
+@pytest.mark.parametrize("stage", ["constructed", "reported", "reporting", "flushed", "grandchild"])
+def test_children_forked_at_any_stage_report(
+    service: Service, reported: Reported, tmp_path: Path, stage: str
+) -> None:
+    """No thread imports, and so none leaves its children a lock that nobody releases."""
+    address = service.address.replace("127.0.0.1", "localhost")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKING, address, reported.api_key, str(reported.agent.id),
+         str(tmp_path / "spool"), stage],
+        env=os.environ | {"PYTHONPATH": str(Path(agentid.__file__).parents[1])},
+        capture_output=True, text=True, check=False, timeout=180,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    assert sorted(set(reported.numbers()) - {0}) == [1, 2, 3, 4, 5, 6]
 
 
 def test_details_that_contain_themselves_or_fail_are_dropped(make_reporter: MakeReporter) -> None:

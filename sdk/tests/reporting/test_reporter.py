@@ -1,6 +1,7 @@
 """A reporter with the running service."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,21 +31,21 @@ def test_rejected_event_is_handed_back_and_its_neighbours_arrive(
 ) -> None:
     handed: list[Rejected] = []
     reporter = make_reporter(service.address, on_rejected=handed.append)
-    spoiled = {"text": "\ud800", "n": -1}
+    deep: Any = {"n": 1}
+    for _ in range(32):
+        deep = {"in": deep}
 
     reporter.report("data_access", {"n": 0})
-    reporter.report("nonsense", {"n": 1})  # type: ignore[arg-type]
-    reporter.report("data_access", spoiled)
+    reporter.report("data_access", deep)
     reporter.report("data_access", {"n": 2})
 
     assert reporter.flush(30)
     assert reported.numbers() == [0, 2]
     assert [(found.status, found.error) for found in handed] == [
-        (400, "Invalid action_type"),
-        (400, "Strings must not contain lone surrogates"),
+        (400, "JSON is nested deeper than 32 levels")
     ]
-    assert handed[0].event["details"] == {"n": 1}
-    assert reporter.statistics().rejected == 2
+    assert handed[0].event["details"] == deep
+    assert reporter.statistics().rejected == 1
 
 
 @pytest.mark.parametrize("agent_id", ["../elsewhere", "/elsewhere", "..", ".", "", "a/b", "a\0"])

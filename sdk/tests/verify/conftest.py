@@ -3,7 +3,7 @@
 import pytest
 
 from agentid import Client
-from agentid.client.results.certificates import Certificate
+from agentid.client.generated.results import Certificate
 from agentid.verify import TrustedAuthorities
 
 

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from agentid import Client
-from agentid.client.results.certificates import Certificate
+from agentid.client.generated.results import Certificate
 from agentid.verify import (
     NotValid,
     OcspAnswer,

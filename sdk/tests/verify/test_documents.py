@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from agentid import Client
-from agentid.jose.encodings import b64url_decode, b64url_encode
+from agentid.jose import b64url_decode, b64url_encode
 from agentid.verify import (
     NotValid,
     Reason,

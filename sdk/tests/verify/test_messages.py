@@ -19,7 +19,7 @@ from agentid.verify import (
     verify_message,
     verify_webhook,
 )
-from certificates.tests.test_canonical_vectors import NUMBERS
+from certificates.tests.test_canonical_vectors import FROM_NODE, NUMBERS
 from webhooks.sending.signature import new_secret, sign, sign_standard
 
 PAYLOAD = {"order": 1, "price": 1e21, "größe": "naïve 😀", "nested": [None, True, {"b": 1, "a": 0.1}]}
@@ -77,7 +77,16 @@ def test_examples_of_the_standard() -> None:
     assert list(json.loads(canonical(names)).values()) == [2, 4, 6, 7, 1, 5, 3]
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), 2**53, "\ud800", {1: 2}, b"x", {"a": {1, 2}}])
+@pytest.mark.parametrize(("token", "written"), FROM_NODE)
+def test_number_is_written_as_javascript_does(token: str, written: str) -> None:
+    for text in (token, written):
+        assert canonical({"n": [json.loads(text)]}) == f'{{"n":[{written}]}}'.encode()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [float("nan"), float("inf"), 2**53 + 1, -(2**60) - 1, 10**400, "\ud800", {1: 2}, b"x", {"a": {1, 2}}],
+)
 def test_what_has_no_canonical_form_is_malformed(value: Any) -> None:
     with pytest.raises(NotValid) as refused:
         canonical(value)

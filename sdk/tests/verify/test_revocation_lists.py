@@ -10,12 +10,13 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from django.conf import settings
 
 from agentid import Client
-from agentid.client.results.certificates import Certificate
+from agentid.client.generated.results import Certificate
 from agentid.verify import Reason, RevocationLists, TrustedAuthorities, VerifiedCertificate
-from certificates.authorities import issuer_info, signing_key
-from certificates.lists.crl import DELTA, CrlWindow, ListScope, build_crl, encode_entry
+from certificates.issuing.authority_keys import signing_key
+from certificates.lists.crl import DELTA, CrlWindow, ListScope, build_crl
 from certificates.models import Certificate as StoredCertificate
 from certificates.models import CertificateAuthority
+from certificates.pki.reasons import encode_entry
 from compliance.core.clock import now as service_now
 from tests.verify.test_certificates import check, publish, reason_of
 
@@ -58,7 +59,7 @@ def signed(
     this_update = service_now().replace(microsecond=0) - ages
     window = CrlWindow(number, this_update, this_update + timedelta(hours=1))
     scope = ListScope(DELTA if base is not None else FULL, url, base_number=base)
-    issuer, key = issuer_info(authority), signing_key(authority)
+    issuer, key = authority.as_issuer, signing_key(authority)
     return build_crl(list(entries), window=window, issuer=issuer, key=key, scope=scope)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentid import Client
-from agentid.client.results.signals import SignalStream
+from agentid.client.generated.results import SignalStream
 from agentid.verify import (
     NotValid,
     Reason,
@@ -24,9 +24,9 @@ from agentid.verify import (
 from agentid.verify.key_sets import KeyAges
 from compliance.core import environments
 from compliance.core.environments import Environment
-from compliance.signals.models import Signal
-from compliance.signals.tests.factories import derive
 from compliance.tests.waiting import eventually
+from signals.models import Signal
+from signals.tests.factories import derive
 from tests.conftest import Reported
 from tests.verify.test_tokens import AUDIENCE, CHAIN, HEADER, KEYS, NOW, signed
 
@@ -232,8 +232,8 @@ def test_streams_are_managed(client: Client, stream: SignalStream) -> None:
 
     polled = client.signals.poll(stream.stream_id, max_events=5, return_immediately=True)
 
-    assert len(polled.tokens) >= 1
-    assert not client.signals.poll(stream.stream_id, ack=list(polled.tokens), return_immediately=True).tokens
+    assert len(polled.sets) >= 1
+    assert not client.signals.poll(stream.stream_id, ack=list(polled.sets), return_immediately=True).sets
 
 
 def test_feed_refuses_a_revoked_token_certificate_and_agent(
@@ -314,7 +314,7 @@ def test_signal_of_an_unknown_key_waits_for_its_key_and_those_behind_it_too(
     client.signals.verify(stream.stream_id)
     client.agents.retire(str(reported.agent.id), reason="behind it")
     derived()
-    waiting = client.signals.poll(stream.stream_id, return_immediately=True).tokens
+    waiting = client.signals.poll(stream.stream_id, return_immediately=True).sets
     jti = next(iter(waiting))
     feed._ages.must_fetch = lambda kid: False  # type: ignore[method-assign]
 
@@ -322,14 +322,14 @@ def test_signal_of_an_unknown_key_waits_for_its_key_and_those_behind_it_too(
         moment[0] = at
         with pytest.raises(NotValid, match="unknown_key"):
             feed.follow_once()
-        assert client.signals.poll(stream.stream_id, return_immediately=True).tokens == waiting
+        assert client.signals.poll(stream.stream_id, return_immediately=True).sets == waiting
     moment[0] = 61.0
     for _ in range(2):
         with pytest.raises(NotValid, match="unknown_key"):
             feed.follow_once()
 
     assert len(waiting) > 1
-    assert list(client.signals.poll(stream.stream_id, return_immediately=True).tokens) == [*waiting][1:]
+    assert list(client.signals.poll(stream.stream_id, return_immediately=True).sets) == [*waiting][1:]
     assert Signal.objects.get(jti=jti).error.startswith("invalid_key: ")
 
 

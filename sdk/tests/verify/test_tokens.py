@@ -15,10 +15,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from agentid import Client
-from agentid.jose import jwk
-from agentid.jose.encodings import b64url_decode, b64url_encode
-from agentid.jose.jws import P256_ORDER
+from agentid import Client, jose
+from agentid.jose import P256_ORDER, b64url_decode, b64url_encode
 from agentid.keys import DpopKey
 from agentid.verify import NotValid, PresentedProof, Reason, TokenKeys, TokenRules, check_status, verify_token
 from agentid.verify.key_sets import KeyAges, read_keys
@@ -31,7 +29,7 @@ AUDIENCE = "https://api.example.com"
 NOW = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 RULES = TokenRules("https://service.example", AUDIENCE)
 KEY = ec.generate_private_key(ec.SECP256R1())
-KID = jwk.thumbprint(KEY.public_key())
+KID = jose.thumbprint(KEY.public_key())
 KEYS = {KID: KEY.public_key()}
 HEADER = {"alg": "ES256", "typ": "delegation+jwt", "kid": KID}
 CLAIMS: dict[str, Any] = {
@@ -182,7 +180,7 @@ def without(name: str) -> dict[str, Any]:
         ({**HEADER, "alg": "ES384"}, Reason.UNSUPPORTED_ALGORITHM),
         ({**HEADER, "typ": "JWT"}, Reason.MALFORMED),
         ({**HEADER, "typ": "dpop+jwt"}, Reason.MALFORMED),
-        ({**HEADER, "jwk": jwk.public_jwk(KEY.public_key())}, Reason.MALFORMED),
+        ({**HEADER, "jwk": jose.public_jwk(KEY.public_key())}, Reason.MALFORMED),
         ({**HEADER, "jku": "https://evil.example/jwks"}, Reason.MALFORMED),
         ({**HEADER, "x5c": ["AAAA"]}, Reason.MALFORMED),
         ({**HEADER, "crit": ["b64"], "b64": False}, Reason.MALFORMED),
@@ -364,7 +362,7 @@ def test_keys_are_kept_ten_minutes_and_fetched_for_unknown_ones_each_half_minute
     kept = KeyAges(clock=lambda: moment[0])
     assert kept.must_fetch(KID)
     kept.take(
-        {"keys": [{**jwk.public_jwk(KEY.public_key()), "kid": KID}, {"kty": "RSA", "kid": "x"}, "junk"]}
+        {"keys": [{**jose.public_jwk(KEY.public_key()), "kid": KID}, {"kty": "RSA", "kid": "x"}, "junk"]}
     )
 
     asked = []

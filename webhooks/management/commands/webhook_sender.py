@@ -3,14 +3,12 @@
 from django.conf import settings
 
 from compliance.core.environments import Environment
-from webhooks.sending import wakeup
-from webhooks.sending.process import SenderCommand
+from compliance.outbound.loop import SenderCommand
 from webhooks.sending.sender import Sender
 
 
 class Command(SenderCommand):
     help = "Send webhooks of both environments, until SIGTERM or SIGINT. Several may run."
-    mark_alive = staticmethod(wakeup.mark_sender_alive)
 
     def senders(self) -> list[Sender]:
         return [Sender(environment, size=settings.WEBHOOK_SENDER_THREADS) for environment in Environment]

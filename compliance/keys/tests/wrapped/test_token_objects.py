@@ -12,9 +12,7 @@ from pkcs11.constants import MechanismFlag
 from compliance.core.identifiers import new_id
 from compliance.keys.base import (
     KeyMismatch,
-    KeyRef,
     KeyServiceNotConfigured,
-    SignatureAlgorithm,
     WrapMechanism,
     WrappedKey,
     WrappingKeyRef,
@@ -27,7 +25,6 @@ from compliance.keys.pkcs11.token import TokenSession
 from compliance.keys.tests.conftest import make_pkcs11_backend
 from compliance.keys.uri import SECRET, Pkcs11Uri, build, parse
 
-RSA = SignatureAlgorithm.RSA_SHA256
 DIGEST = hashlib.sha256(b"payload").digest()
 EXTRACTABLE_SESSION_KEY = {Attribute.EXTRACTABLE: True, Attribute.TOKEN: False}
 PRIVATE_PARTS = (Attribute.PRIVATE_EXPONENT, Attribute.PRIME_1, Attribute.PRIME_2)
@@ -109,7 +106,7 @@ def test_unwrapped_key_is_a_session_object_that_cannot_be_extracted(
     assert [name for name, value in seen.items() if value] == ["PRIVATE", "SENSITIVE", "SIGN"]
 
 
-def test_nothing_is_left_after_making_wrapping_anew_and_refusing(
+def test_nothing_is_left_after_making_wrapping_anew_refusing_and_signing(
     backend: Pkcs11Backend, wrapped: WrappedKey
 ) -> None:
     fresh = make_pkcs11_backend()
@@ -126,11 +123,11 @@ def test_nothing_is_left_after_making_wrapping_anew_and_refusing(
     made = fresh.generate_wrapped(wrapped.wrapping, label="agent")
     fresh.wrap_anew(made, wrapped.wrapping)
     with pytest.raises(KeyMismatch):
-        fresh.sign_wrapped(made.key, DIGEST, RSA, lambda: replace(made, blob=wrapped.blob))
+        fresh.sign_wrapped(replace(made, blob=wrapped.blob), DIGEST)
+
+    fresh.sign_wrapped(made, DIGEST)
 
     assert on_token(fresh, held) == before
-    fresh.sign_wrapped(made.key, DIGEST, RSA, lambda: made)
-    assert on_token(fresh, held) == before + 1
 
 
 @pytest.mark.parametrize(
@@ -149,8 +146,6 @@ def test_key_that_gives_more_than_wrapping_is_refused(
 ) -> None:
     weak = secret_key(backend, uses, **attributes)
 
-    with pytest.raises(KeyServiceNotConfigured):
-        backend.adopt_wrapping_key(weak.uri)
     with pytest.raises(KeyServiceNotConfigured):
         backend.generate_wrapped(weak, label="agent")
     with pytest.raises(KeyServiceNotConfigured):
@@ -178,10 +173,9 @@ def test_wrapped_key_of_another_kind_does_not_become_an_agents_key(
         return blob
 
     blob, epoch = on_token(backend, wrap), module_at(backend._module.path).epoch
-    other = KeyRef(build(replace(parse(wrapped.key.uri), id=new_id().bytes)), wrapped.key.spki)
 
     with pytest.raises(KeyMismatch):
-        backend.sign_wrapped(other, DIGEST, RSA, lambda: replace(wrapped, key=other, blob=blob))
+        backend.sign_wrapped(replace(wrapped, blob=blob), DIGEST)
     assert module_at(backend._module.path).epoch == epoch
 
 

@@ -13,10 +13,10 @@ from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
 from certificates.tests.factories import make_certificate
 from compliance.core.environments import Environment
-from compliance.tenancy.models import Role, Tenant
-from compliance.tenancy.tests.factories import make_tenant
 from compliance.tests.browser.world import World
 from compliance.tests.console import actor_id_of, make_member, populate
+from tenancy.models import Role, Tenant
+from tenancy.tests.factories import make_tenant
 
 NUMBERS = count(1)
 

@@ -1,20 +1,24 @@
 """The review inbox by mouse and by keyboard: the clicks to each decision, and all that it does in place."""
 
 import re
+import time
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from agents.models import Agent, AgentStatus
+from auditlog.vocabulary import Actor
 from compliance.core.clock import now
-from compliance.tenancy.models import Role
 from compliance.tests.browser.days.conftest import Office
 from compliance.tests.browser.steps import button, expect_told, press
 from compliance.tests.browser.world import PASSWORD, show_password
 from events.inbox.models import AgentQueue, InboxComment
-from events.models import BehaviorEvent, EventReview
+from events.inbox.reviewing import review
+from events.models import BehaviorEvent, EventReview, ReviewVerdict
 from events.tests.factories import make_open_event
+from tenancy.models import Role
 
 pytestmark = pytest.mark.browser
 
@@ -32,11 +36,19 @@ def agent(office: Office) -> Agent:
 
 def wait_for_review(agent: Agent, count: int = 4) -> list[BehaviorEvent]:
     """Events that wait, the oldest first: the order in which the inbox shows them."""
-    return [make_open_event(agent, minutes_ago=count - each) for each in range(count)]
+    return [make_open_event(agent, minutes_ago=count - each, details={"run": each}) for each in range(count)]
 
 
 def verdicts(event: BehaviorEvent) -> list[str]:
     return [review.verdict for review in EventReview.objects.of_event(event.id)]
+
+
+def awaited_verdicts(event: BehaviorEvent) -> list[str]:
+    """Return the verdicts once there is one; a page that is left does not wait for its last request."""
+    until = time.monotonic() + 30
+    while not verdicts(event) and time.monotonic() < until:
+        time.sleep(0.1)
+    return verdicts(event)
 
 
 def expect_shown(page: Page, event: BehaviorEvent) -> None:
@@ -50,15 +62,15 @@ def test_first_decision_takes_at_most_two_clicks_and_each_next_one(office: Offic
     page.goto("/admin/live/")
 
     expect_shown(page, first)
-    press(page, button(page, "Dismiss d"))
-    expect_told(page, "Dismissed: to its agent the event is ordinary")
+    button(page, "Dismiss d").click()
     clicks_to_the_first = page.evaluate(CLICKS)
     expect_shown(page, second)
-    press(page, button(page, "Confirm as attack c"))
-    expect_told(page, "Confirmed as an attack")
+    button(page, "Confirm as attack c").click()
     expect_shown(page, third)
-    press(page, button(page, "Dismiss d"))
+    button(page, "Dismiss d").click()
     expect_shown(page, fourth)
+    page.evaluate("document.querySelector('#inbox-held button:last-child').click()")
+    expect_told(page, "ordinary to its agent from now on")
 
     assert 1 <= clicks_to_the_first <= 2
     assert page.evaluate(CLICKS) == clicks_to_the_first + 2
@@ -83,9 +95,9 @@ def test_inbox_by_keyboard_alone(office: Office, agent: Agent) -> None:
     expect(page.get_by_text("event before")).to_be_visible()
     page.keyboard.press("?")
     expect(page.get_by_text("event before")).to_be_hidden()
-    press(page, "d")
+    page.keyboard.press("d")
     expect_shown(page, second)
-    press(page, "c")
+    page.keyboard.press("c")
     expect_shown(page, third)
     page.keyboard.press("s")
     expect(page.get_by_label("Note")).to_be_focused()
@@ -118,7 +130,8 @@ def test_keys_can_be_turned_off(office: Office, agent: Agent) -> None:
     page.get_by_role("button", name="Turn keys off").click()
     expect(page.get_by_role("button", name="Turn keys on")).to_be_visible()
     page.keyboard.press("d")
-    press(page, button(page, "Dismiss d"))
+    button(page, "Dismiss d").click()
+    button(page, "Send now").click()
 
     expect_told(page, "Dismissed")
     assert verdicts(first) == ["dismissed"]
@@ -135,10 +148,12 @@ def test_several_events_are_decided_at_once(office: Office, agent: Agent) -> Non
     for event in events[:2]:
         page.locator(f"input[name=ticked][value='{event.pk}']").check()
     page.get_by_label("Note").fill("the same nightly transfer")
-    press(page, button(page, "Dismiss ticked"))
-    expect_told(page, "2 events dismissed.")
+    button(page, "Dismiss ticked").click()
+    expect_told(page, "Dismiss ticked: 2 events of invoice-bot.")
     press(page, page.get_by_role("link", name="Tick all 2"))
-    press(page, button(page, "Confirm ticked"))
+    expect_told(page, "2 events dismissed.")
+    button(page, "Confirm ticked").click()
+    button(page, "Send now").click()
     expect_told(page, "2 events confirmed.")
     expect_told(page, "Nothing to review")
 
@@ -175,6 +190,104 @@ def test_officer_assigns_snoozes_and_comments_and_the_filters_stay(office: Offic
     expect(page).to_have_url(re.compile("band=high"))
 
 
+@pytest.mark.parametrize("by_key", [True, False])
+def test_verdict_is_undone_within_ten_seconds(office: Office, agent: Agent, by_key: bool) -> None:
+    first, second, *_ = wait_for_review(agent)
+    page = office.browser(Role.OFFICER)
+    page.clock.install()
+    page.goto("/admin/live/")
+    page.get_by_label("Note").fill("looked harmless")
+
+    page.keyboard.press("Escape")
+    page.keyboard.press("d")
+    expect_shown(page, second)
+    said = page.locator("#inbox-held").get_by_role("status")
+    expect(said).to_contain_text(re.compile("Dismiss: .*0.90.* by invoice-bot"))
+    expect(said).to_contain_text("event's page can change it later")
+    expect(page.locator("#inbox-event")).to_be_focused()
+    expect(page.locator(f"input[value='{first.pk}']")).to_have_count(0)
+    page.keyboard.press("u") if by_key else button(page, "Undo u").click()
+    expect_shown(page, first)
+    expect(page.get_by_label("Note")).to_have_value("looked harmless")
+    expect(said).to_contain_text("Undone, nothing was recorded.")
+    page.clock.fast_forward(11_000)
+    page.reload()
+    expect_shown(page, first)
+
+    assert verdicts(first) == []
+
+
+def test_verdict_is_sent_after_ten_seconds(office: Office, agent: Agent) -> None:
+    first, second, *_ = wait_for_review(agent)
+    page = office.browser(Role.OFFICER)
+    page.clock.install()
+    page.goto("/admin/live/")
+
+    page.keyboard.press("c")
+    expect_shown(page, second)
+    assert verdicts(first) == []
+    page.clock.fast_forward(11_000)
+    expect_told(page, "Confirmed as an attack")
+
+    expect(page.get_by_role("link", name="Change the verdict")).to_be_visible()
+    expect(button(page, "Undo u")).to_be_hidden()
+    assert verdicts(first) == ["confirmed"]
+
+
+LEAVING: dict[str, Callable[[Page], object]] = {
+    "address": lambda page: page.goto("/admin/live/agents/agent/"),
+    "reload": lambda page: page.reload(),
+    "closed": lambda page: page.close(),
+    "next": lambda page: press(page, "j"),
+    "comment": lambda page: press(page, button(page, "Comment")),
+}
+
+
+@pytest.mark.parametrize("way", LEAVING)
+def test_leaving_the_page_sends_the_verdict(office: Office, agent: Agent, way: str) -> None:
+    first, second, *_ = wait_for_review(agent)
+    page = office.browser(Role.OFFICER)
+    page.goto("/admin/live/")
+
+    page.keyboard.press("d")
+    expect_shown(page, second)
+    LEAVING[way](page)
+
+    assert awaited_verdicts(first) == ["dismissed"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "comes_back"), [("colleague", False), ("unavailable", True), ("signed out", True)]
+)
+def test_refused_verdict_says_why(office: Office, agent: Agent, reason: str, comes_back: bool) -> None:
+    first, second, *_ = wait_for_review(agent)
+    page = office.browser(Role.OFFICER)
+    page.goto("/admin/live/")
+
+    page.keyboard.press("d")
+    expect_shown(page, second)
+    if reason == "colleague":
+        review(
+            tenant_id=agent.tenant_id,
+            event_id=first.pk,
+            verdict=ReviewVerdict.CONFIRMED,
+            note=None,
+            actor=Actor.system("colleague"),
+            now=now(),
+        )
+    elif reason == "unavailable":
+        page.context.set_offline(True)
+    else:
+        page.context.clear_cookies()
+    button(page, "Send now").click()
+
+    expect_told(page, "Not recorded: " + ("" if comes_back else "Somebody else reviewed this event"))
+    expect(page.locator(f"input[name=ticked][value='{first.pk}']")).to_have_count(int(comes_back))
+    expect_shown(page, second)
+    office.world.complaints.clear()  # of the request that could not be sent
+    assert verdicts(first) == ([] if comes_back else ["confirmed"])
+
+
 def test_auditor_reads_the_inbox_and_decides_nothing(office: Office, agent: Agent) -> None:
     _, second, *_ = wait_for_review(agent)
     page = office.browser(Role.AUDITOR)
@@ -201,8 +314,10 @@ def test_officer_begins_the_day_at_the_inbox(office: Office, agent: Agent) -> No
     show_password(page, officer.username)
     page.wait_for_url("**/admin/live/")
     expect_shown(page, first)
-    press(page, button(page, "Dismiss d"))
+    button(page, "Dismiss d").click()
+    expect_told(page, "Sent in ten seconds")
+    page.reload()
 
     # One of the two is the button that signs in.
     assert page.evaluate(CLICKS) == 2
-    assert verdicts(first) == ["dismissed"]
+    assert awaited_verdicts(first) == ["dismissed"]

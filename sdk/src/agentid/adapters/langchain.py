@@ -2,17 +2,14 @@
 
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Lock
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.documents import Document
-from langchain_core.messages import BaseMessage
-from langchain_core.outputs import LLMResult
 
 from agentid.reporting import ActionType, Reporter
 
@@ -42,78 +39,41 @@ class ReportingHandler(BaseCallbackHandler):
         self._running: OrderedDict[UUID, _Run] = OrderedDict()
         self._lock = Lock()
 
-    def on_tool_start(
-        self,
-        serialized: dict[str, Any] | None,
-        input_str: str,
-        *,
-        run_id: UUID,
-        metadata: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self
+
+    def on_tool_start(self, serialized: Any, input_str: str, *, run_id: UUID, **kwargs: Any) -> None:
         name = _name(serialized, kwargs)
-        self._begin(run_id, self._tools.get(name, "api_call"), {"tool": name}, metadata)
+        self._begin(run_id, self._tools.get(name, "api_call"), {"tool": name}, kwargs)
+
+    def on_retriever_start(self, serialized: Any, query: str, *, run_id: UUID, **kwargs: Any) -> None:
+        self._begin(run_id, "data_access", {"retriever": _name(serialized, kwargs)}, kwargs)
+
+    def on_llm_start(self, serialized: Any, prompts: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        model = (kwargs.get("metadata") or {}).get("ls_model_name") or _name(serialized, kwargs)
+        self._begin(run_id, "api_call", {"model": model}, kwargs)
+
+    def on_chat_model_start(self, serialized: Any, messages: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        self.on_llm_start(serialized, messages, run_id=run_id, **kwargs)
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
         self._end(run_id)
 
+    def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        self._end(run_id)
+
+    def on_retriever_end(self, documents: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        self._end(run_id, documents=len(documents))
+
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         self._end(run_id, error=error)
 
-    def on_retriever_start(
-        self,
-        serialized: dict[str, Any] | None,
-        query: str,
-        *,
-        run_id: UUID,
-        metadata: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        self._begin(run_id, "data_access", {"retriever": _name(serialized, kwargs)}, metadata)
-
-    def on_retriever_end(self, documents: Sequence[Document], *, run_id: UUID, **kwargs: Any) -> None:
-        self._end(run_id, documents=len(documents))
-
-    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        self._end(run_id, error=error)
-
-    def on_llm_start(
-        self,
-        serialized: dict[str, Any] | None,
-        prompts: list[str],
-        *,
-        run_id: UUID,
-        metadata: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        model = (metadata or {}).get("ls_model_name") or _name(serialized, kwargs)
-        self._begin(run_id, "api_call", {"model": model}, metadata)
-
-    def on_chat_model_start(
-        self,
-        serialized: dict[str, Any] | None,
-        messages: list[list[BaseMessage]],
-        *,
-        run_id: UUID,
-        metadata: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        self.on_llm_start(serialized, [], run_id=run_id, metadata=metadata, **kwargs)
-
-    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
-        self._end(run_id)
-
-    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        self._end(run_id, error=error)
+    on_retriever_error = on_llm_error = on_tool_error
 
     def _begin(
-        self,
-        run_id: UUID,
-        action_type: ActionType,
-        details: Mapping[str, Any],
-        metadata: Mapping[str, Any] | None,
+        self, run_id: UUID, action_type: ActionType, details: Mapping[str, Any], given: Mapping[str, Any]
     ) -> None:
-        known = metadata or {}
+        known = given.get("metadata") or {}
         session = next((str(known[name]) for name in SESSION_NAMES if name in known), None)
         with self._lock:
             self._running[run_id] = _Run(action_type, details, session)

@@ -1,17 +1,55 @@
-"""Operations: written once as methods that describe a request, called over either transport."""
+"""Operations: signatures of the OpenAPI description, called over either transport."""
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from functools import wraps
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
+import inspect
+import json
+import re
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from enum import Enum
+from functools import cached_property, wraps
+from typing import (
+    Any,
+    Concatenate,
+    Final,
+    Generic,
+    Literal,
+    ParamSpec,
+    Self,
+    TypeVar,
+    get_origin,
+    get_type_hints,
+    overload,
+)
+from urllib.parse import quote
+from uuid import UUID
 
-from agentid.client.records import Page
-from agentid.client.request import Request
-from agentid.client.transport import AsyncTransport, Transport
+import httpx
+
+from agentid.client.records import camel, json_of, member, read
+from agentid.client.transport import AsyncTransport, Request, Transport
 from agentid.errors import UnexpectedAnswer
 
 P = ParamSpec("P")
 T = TypeVar("T")
 S = TypeVar("S", Transport, AsyncTransport)
+Method = Literal["GET", "POST", "PATCH", "DELETE"]
+JSON: Final = "application/json"
+FORM: Final = "application/x-www-form-urlencoded"
+ROUTED_BY: Final = "X-Agent-Id"
+"""The header by which a balancer may send all events of an agent to one node."""
+
+
+class Unset(Enum):
+    """Marks an argument that was not given, where None means null."""
+
+    UNSET = "unset"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+UNSET: Final = Unset.UNSET
 
 
 class Group(Generic[S]):
@@ -22,12 +60,30 @@ class Group(Generic[S]):
 
 
 class Operation(Generic[P, T]):
-    """A described request that becomes a call: of a blocking group its result, of an async one awaitable."""
+    """A described call: of a blocking group it returns its result, of an async one an awaitable.
 
-    def __init__(self, describe: Callable[Concatenate[Any, P], Request[T]], operation_id: str) -> None:
-        self.describe = describe
-        self.operation_id = operation_id
-        self.__doc__ = describe.__doc__
+    Arguments that the path names are filled in; `idempotency_key` and `proof` become headers; the others are
+    the query of GET and DELETE, else the body, which is JSON unless `body` names another kind. The result is
+    read from `data`, or from the whole body if it is `bare`. `camel` says that the service spells names so.
+    """
+
+    def __init__(
+        self,
+        described: Callable[Concatenate[Any, P], T],
+        method: Method,
+        path: str,
+        *,
+        accept: str = JSON,
+        body: str = JSON,
+        bare: bool = False,
+        camel: bool = False,
+        repeatable: bool = False,
+    ) -> None:
+        self.described, self.method, self.path = described, method, path
+        self.accept, self.body, self.is_bare = accept, body, bare
+        self.is_camel, self.is_repeatable = camel, repeatable
+        self.signature = inspect.signature(described)
+        self.__doc__ = described.__doc__
 
     @overload
     def __get__(self, group: None, owner: object) -> Self: ...
@@ -42,73 +98,158 @@ class Operation(Generic[P, T]):
         if group is None:
             return self
 
-        @wraps(self.describe)
+        @wraps(self.described)
         def call(*arguments: P.args, **named: P.kwargs) -> Any:
-            return group.transport.send(self.describe(group, *arguments, **named))
+            return self.send(group.transport, self.request(*arguments, **named))
 
         return call
 
+    def send(self, transport: Transport | AsyncTransport, request: Request) -> Any:
+        if isinstance(transport, Transport):
+            return self.read(transport.send(request))
 
-class Listing(Generic[P, T]):
-    """A described page that becomes an iterator over the rows of all pages, newest first."""
+        async def awaited() -> Any:
+            return self.read(await transport.send(request))
 
-    def __init__(self, describe: Callable[Concatenate[Any, P], Request[Page[T]]], operation_id: str) -> None:
-        self.describe = describe
-        self.operation_id = operation_id
-        self.__doc__ = describe.__doc__
+        return awaited()
 
-    @overload
+    def request(self, *arguments: P.args, **named: P.kwargs) -> Request:
+        """Describe the call. Raises: ValueError for a name that would lead to another path."""
+        bound = self.signature.bind(None, *arguments, **named)
+        bound.apply_defaults()
+        values = {name: value for name, value in bound.arguments.items() if name != "self"}
+        path = re.sub(r"{(\w+)}", lambda found: _segment(found[1], values.pop(found[1])), self.path)
+        key, proof = values.pop("idempotency_key", None), values.pop("proof", None)
+        headers = {"Accept": self.accept} | ({"DPoP": proof} if isinstance(proof, str) else {})
+        sent = {
+            camel(name) if self.is_camel else name.rstrip("_"): value
+            for name, value in values.items()
+            if not ((value is None or value is UNSET) and value is self.signature.parameters[name].default)
+        }
+        query: dict[str, Any] = {}
+        content = None
+        if self.method in ("GET", "DELETE"):
+            query = {
+                name: _plain(each) if isinstance(each, datetime) else each for name, each in sent.items()
+            }
+        elif values:
+            headers["Content-Type"] = self.body
+            content = self._content(sent)
+        agent = sent.get("agentId")
+        if isinstance(agent, str) and agent.isascii() and agent.isprintable():
+            headers[ROUTED_BY] = agent
+        return Request(
+            self.method,
+            path,
+            query=query,
+            content=content,
+            headers=headers,
+            key=key,
+            repeatable=self.is_repeatable,
+            prove=None if isinstance(proof, str) else proof,
+        )
+
+    def read(self, answer: httpx.Response) -> T:
+        """Read the result of an answer. Raises: UnexpectedAnswer."""
+        found: Any = None
+        if self.result is bytes:
+            found = answer.content
+        elif self.result is str:
+            found = answer.text
+        elif self.result is not type(None):
+            value = json_of(answer) if self.is_bare else member(json_of(answer), "data")
+            # A bare list is that of all streams, or the one stream that was asked for.
+            is_one = self.is_bare and get_origin(self.result) is tuple and isinstance(value, dict)
+            found = read(self.result, [value] if is_one else value, self.described.__qualname__)
+        return found  # type: ignore[no-any-return]
+
+    @cached_property
+    def result(self) -> Any:
+        return get_type_hints(self.described)["return"]
+
+    def _content(self, sent: dict[str, Any]) -> bytes:
+        if self.body == JSON:
+            text = json.dumps(
+                sent, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain
+            )
+            return text.encode()
+        if self.body == FORM:
+            return str(httpx.QueryParams(sent)).encode()
+        found: bytes = sent["request"]
+        return found
+
+
+class Listing(Operation[P, T]):
+    """A described list that becomes an iterator over the rows of all pages, newest first."""
+
+    @overload  # type: ignore[override]
     def __get__(self, group: Group[Transport], owner: object) -> Callable[P, Iterator[T]]: ...
 
     @overload
     def __get__(self, group: Group[AsyncTransport], owner: object) -> Callable[P, AsyncIterator[T]]: ...
 
     def __get__(self, group: Group[Any], owner: object) -> Callable[P, Any]:
-        walk = _pages if isinstance(group.transport, Transport) else _async_pages
+        walk = self._pages if isinstance(group.transport, Transport) else self._async_pages
 
-        @wraps(self.describe)
+        @wraps(self.described)
         def call(*arguments: P.args, **named: P.kwargs) -> Any:
-            return walk(group.transport, self.describe(group, *arguments, **named))
+            return walk(group.transport, self.request(*arguments, **named))
 
         return call
 
+    def _pages(self, transport: Transport, request: Request | None) -> Iterator[T]:
+        while request is not None:
+            answer = json_of(transport.send(request))
+            yield from self._rows(answer)
+            request = _next(request, member(answer, "next_cursor"))
+
+    async def _async_pages(self, transport: AsyncTransport, request: Request | None) -> AsyncIterator[T]:
+        while request is not None:
+            answer = json_of(await transport.send(request))
+            for row in self._rows(answer):
+                yield row
+            request = _next(request, member(answer, "next_cursor"))
+
+    def _rows(self, answer: Any) -> tuple[T, ...]:
+        kind: Any = tuple[self.result, ...]  # type: ignore[name-defined]
+        found: tuple[T, ...] = read(kind, member(answer, "data"), self.described.__qualname__)
+        return found
+
 
 def operation(
-    operation_id: str,
-) -> Callable[[Callable[Concatenate[Any, P], Request[T]]], Operation[P, T]]:
-    """Make a call of a method that describes its request; the id is that of `/v1/schema`."""
-    return lambda describe: Operation(describe, operation_id)
+    method: Method, path: str, **how: Any
+) -> Callable[[Callable[Concatenate[Any, P], T]], Operation[P, T]]:
+    """Make a call of a signature; `how` are options of `Operation`."""
+    return lambda described: Operation(described, method, path, **how)
 
 
-def listing(
-    operation_id: str,
-) -> Callable[[Callable[Concatenate[Any, P], Request[Page[T]]]], Listing[P, T]]:
-    """Make an iterator of a method that describes the request for a page."""
-    return lambda describe: Listing(describe, operation_id)
+def listing(path: str) -> Callable[[Callable[Concatenate[Any, P], T]], Listing[P, T]]:
+    """Make an iterator of a signature that returns a row."""
+    return lambda described: Listing(described, "GET", path)
 
 
-def _pages(transport: Transport, request: Request[Page[T]]) -> Iterator[T]:
-    while True:
-        page = transport.send(request)
-        yield from page.items
-        if page.next_cursor is None:
-            return
-        request = _next(request, page.next_cursor)
-
-
-async def _async_pages(transport: AsyncTransport, request: Request[Page[T]]) -> AsyncIterator[T]:
-    while True:
-        page = await transport.send(request)
-        for item in page.items:
-            yield item
-        if page.next_cursor is None:
-            return
-        request = _next(request, page.next_cursor)
-
-
-def _next(request: Request[Page[T]], cursor: str) -> Request[Page[T]]:
-    """The request for the next page. Raises: UnexpectedAnswer if it is the same again."""
-    following = request.after(cursor)
-    if following.query == request.query:
+def _next(request: Request, cursor: Any) -> Request | None:
+    """The request for the next page, if there is one. Raises: UnexpectedAnswer if it is the same again."""
+    if cursor is None:
+        return None
+    if not isinstance(cursor, str) or request.query.get("before") == cursor:
         raise UnexpectedAnswer("next_cursor: leads nowhere")
-    return following
+    return replace(request, query={**request.query, "before": cursor})
+
+
+def _segment(name: str, value: object) -> str:
+    """Text as a segment of a path; a `path` may be several. Raises: ValueError if it leads elsewhere."""
+    segments = str(value).split("/") if name == "path" else [str(value)]
+    if any(each in ("", ".", "..") for each in segments):
+        raise ValueError("an empty name, or a name of dots")
+    return "/".join(quote(each, safe="") for each in segments)
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat()
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} has no form in JSON")

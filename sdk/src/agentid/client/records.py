@@ -4,68 +4,67 @@ A record takes the fields it names from a JSON object and keeps the whole object
 missing or of another kind is an `UnexpectedAnswer`; one that this version does not name is not an error.
 """
 
+import json
+import re
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from datetime import datetime
 from functools import cache
-from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, dataclass_transform, get_args, get_origin, get_type_hints
+
+import httpx
 
 from agentid.errors import UnexpectedAnswer
 
 LARGEST_INTEGER = 2**53
-T = TypeVar("T")
-R = TypeVar("R", bound="Record")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Record:
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+class _Frozen:
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
+
+
+class Record(_Frozen):
     """A JSON object of the service; `raw` holds it whole."""
 
     raw: Mapping[str, Any] = field(repr=False, compare=False, default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Page(Generic[T]):
-    """One page of a list, newest first; `next_cursor` asks for the next."""
-
-    items: tuple[T, ...]
-    next_cursor: str | None
+def camel(name: str) -> str:
+    """A name as the interface spells some: `agentId` for `agent_id`."""
+    return re.sub("_([a-z])", lambda found: found[1].upper(), name)
 
 
-def record(kind: type[R], value: Any) -> R:
-    """Read a JSON object as a record. Raises: UnexpectedAnswer."""
-    if not isinstance(value, dict):
-        raise UnexpectedAnswer(f"{kind.__name__}: not an object")
-    found: dict[str, Any] = {"raw": value}
-    for name, (hint, is_needed) in _shape(kind).items():  # type: ignore[arg-type]
-        if name in value:
-            found[name] = _read(hint, value[name], f"{kind.__name__}.{name}")
-        elif is_needed:
-            raise UnexpectedAnswer(f"{kind.__name__}: no {name}")
-    return kind(**found)
+def json_of(answer: httpx.Response) -> Any:
+    """The answer's JSON. Raises: UnexpectedAnswer."""
+    try:
+        return json.loads(answer.content)
+    except (ValueError, RecursionError):
+        raise UnexpectedAnswer("not JSON") from None
 
 
-@cache
-def _shape(kind: type[Record]) -> dict[str, tuple[Any, bool]]:
-    """The type of each field, and whether it must be there."""
-    hints = get_type_hints(kind)
-    own = (each for each in fields(kind) if each.name != "raw")
-    return {each.name: (hints[each.name], each.default is MISSING) for each in own}
+def member(value: Any, name: str) -> Any:
+    """A member of a JSON object. Raises: UnexpectedAnswer."""
+    if not isinstance(value, dict) or name not in value:
+        raise UnexpectedAnswer(f"no {name}")
+    return value[name]
 
 
-def _read(hint: Any, value: Any, where: str) -> Any:
+def read(hint: Any, value: Any, where: str) -> Any:
+    """Read a JSON value as a type. Raises: UnexpectedAnswer."""
     if hint is Any:
         return value
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is types.UnionType:
-        return None if value is None else _read(arguments[0], value, where)
+        return None if value is None else read(arguments[0], value, where)
     if origin is tuple and isinstance(value, list):
-        return tuple(_read(arguments[0], each, where) for each in value)
+        return tuple(read(arguments[0], each, where) for each in value)
     if origin is Mapping and isinstance(value, dict):
-        return value
-    if isinstance(hint, type) and issubclass(hint, Record):
-        return record(hint, value)
+        return {name: read(arguments[1], each, f"{where}.{name}") for name, each in value.items()}
+    if isinstance(hint, type) and issubclass(hint, Record) and isinstance(value, dict):
+        return _record(hint, value)
     if hint is datetime and isinstance(value, str):
         return _moment(value, where)
     if hint is float and type(value) is int and abs(value) <= LARGEST_INTEGER:
@@ -73,6 +72,25 @@ def _read(hint: Any, value: Any, where: str) -> Any:
     if isinstance(hint, type) and type(value) is hint:
         return value
     raise UnexpectedAnswer(f"{where}: {type(value).__name__} is not what was expected")
+
+
+def _record(kind: type[Record], value: dict[str, Any]) -> Record:
+    found: dict[str, Any] = {"raw": value}
+    for name, (hint, is_needed) in _shape(kind).items():  # type: ignore[arg-type]
+        sent = name if name in value else camel(name)
+        if sent in value:
+            found[name] = read(hint, value[sent], f"{kind.__name__}.{name}")
+        elif is_needed:
+            raise UnexpectedAnswer(f"{kind.__name__}: no {name}")
+    return kind(**found)
+
+
+@cache
+def _shape(kind: type[Any]) -> dict[str, tuple[Any, bool]]:
+    """The type of each field, and whether it must be there."""
+    hints = get_type_hints(kind)
+    own = (each for each in fields(kind) if each.name != "raw")
+    return {each.name: (hints[each.name], each.default is MISSING) for each in own}
 
 
 def _moment(text: str, where: str) -> datetime:

@@ -1,53 +1,70 @@
 """The two clients, with the same operations."""
 
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Any, Generic, Self
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final, Literal, Self, TypedDict, Unpack
 
-from agentid.client.obtaining import ID_TOKEN, ObtainedToken, SubjectType, WantedToken
-from agentid.client.operation import S
-from agentid.client.operations.agents import Agents
-from agentid.client.operations.audit_log import AuditLog
-from agentid.client.operations.authorities import Authorities
-from agentid.client.operations.certificates import Certificates
-from agentid.client.operations.delegation import Delegations
-from agentid.client.operations.events import Events
-from agentid.client.operations.gateway_routes import GatewayRoutes
-from agentid.client.operations.incidents import Incidents
-from agentid.client.operations.messages import Messages
-from agentid.client.operations.oauth import OAuth
-from agentid.client.operations.report_schedules import ReportSchedules
-from agentid.client.operations.reports import Reports
-from agentid.client.operations.signals import Signals
-from agentid.client.operations.trusted_issuers import TrustedIssuers
-from agentid.client.operations.webhooks import Webhooks
-from agentid.client.request import Prove
-from agentid.client.transport import AsyncTransport, Configuration, Transport
+from agentid import jose
+from agentid.client.generated.operations import Operations
+from agentid.client.generated.results import Metadata
+from agentid.client.transport import AsyncTransport, Configuration, Prove, Transport
+from agentid.errors import ConfigurationError, NotValid, UnexpectedAnswer
+from agentid.jose import DELEGATION, HEADER_NAMES
+
+SubjectType = Literal["id_token", "access_token", "jwt"]
+ID_TOKEN: Final = "id_token"
+TYPE_PREFIX: Final = "urn:ietf:params:oauth:token-type:"
+AGENT_SUFFIX: Final = ":params:oauth:token-type:agent"
 
 
-class Operations(Generic[S]):
-    """All operations, over one transport."""
+class Wanted(TypedDict, total=False):
+    """What an agent asks for; either `subject_token`, or the `chain` from its root to the agent.
 
-    def __init__(self, transport: S) -> None:
-        self.transport: S = transport
-        self.agents: Agents[S] = Agents(transport)
-        self.audit_log: AuditLog[S] = AuditLog(transport)
-        self.authorities: Authorities[S] = Authorities(transport)
-        self.certificates: Certificates[S] = Certificates(transport)
-        self.delegation: Delegations[S] = Delegations(transport)
-        self.events: Events[S] = Events(transport)
-        self.gateway_routes: GatewayRoutes[S] = GatewayRoutes(transport)
-        self.incidents: Incidents[S] = Incidents(transport)
-        self.messages: Messages[S] = Messages(transport)
-        self.oauth: OAuth[S] = OAuth(transport)
-        self.report_schedules: ReportSchedules[S] = ReportSchedules(transport)
-        self.reports: Reports[S] = Reports(transport)
-        self.signals: Signals[S] = Signals(transport)
-        self.trusted_issuers: TrustedIssuers[S] = TrustedIssuers(transport)
-        self.webhooks: Webhooks[S] = Webhooks(transport)
+    `subject_token` is a person's ID token or a delegation token (`subject_token_type`: `access_token`,
+    `jwt`). `ttl_seconds` and `parent_token` belong to a chain. `proof` binds the token to its key.
+    """
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.transport.configuration.base_url!r})"
+    subject_token: str | None
+    subject_token_type: SubjectType
+    chain: Sequence[Mapping[str, Any]] | None
+    scope: str | None
+    audience: str | None
+    ttl_seconds: int | None
+    parent_token: str | None
+    proof: Prove | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObtainedToken:
+    """A delegation token that the service has just issued; its signature is not verified again.
+
+    `principal` is who acts, `bound_to` the thumbprint of the key whose possession its holder must prove.
+    """
+
+    token: str = field(repr=False)
+    principal: str
+    scope: str
+    audience: str | None
+    expires_at: datetime
+    bound_to: str | None
+
+    @classmethod
+    def of(cls, token: str) -> Self:
+        """Read a token. Raises: UnexpectedAnswer for what is no delegation token."""
+        try:
+            claims = jose.parse(token, kind=DELEGATION, names=HEADER_NAMES).payload
+            actor, key = claims.get("act"), claims.get("cnf")
+            return cls(
+                token=token,
+                principal=str((actor if actor and isinstance(actor, dict) else claims)["sub"]),
+                scope=str(claims["scope"]),
+                audience=claims.get("aud"),
+                expires_at=datetime.fromtimestamp(claims["exp"], UTC),
+                bound_to=key.get("jkt") if isinstance(key, dict) else None,
+            )
+        except (NotValid, LookupError, TypeError, ValueError, OverflowError, OSError):
+            raise UnexpectedAnswer("not a delegation token") from None
 
 
 class Client(Operations[Transport]):
@@ -61,38 +78,20 @@ class Client(Operations[Transport]):
     def __init__(self, base_url: str | None = None, api_key: str | None = None, **more: Any) -> None:
         super().__init__(Transport(Configuration.of(base_url, api_key, **more)))
 
-    def obtain_token(
-        self,
-        agent_id: str,
-        *,
-        subject_token: str | None = None,
-        subject_token_type: SubjectType = ID_TOKEN,
-        chain: Sequence[Mapping[str, Any]] | None = None,
-        scope: str | None = None,
-        audience: str | None = None,
-        ttl_seconds: int | None = None,
-        parent_token: str | None = None,
-        proof: Prove | None = None,
-    ) -> ObtainedToken:
-        """Obtain a delegation token for an agent of this client.
+    def __repr__(self) -> str:
+        return f"Client({self.transport.configuration.base_url!r})"
 
-        With `subject_token`, a person's ID token or a delegation token, by exchange (RFC 8693); with
-        `chain`, from the root to the agent, by delegation. `proof`, as `DpopKey.proof`, binds the token to
-        its key. Raises: ConfigurationError, and what a call raises.
+    def obtain_token(self, agent_id: str, **wanted: Unpack[Wanted]) -> ObtainedToken:
+        """Obtain a delegation token for an agent of this client; the arguments are those of `Wanted`.
+
+        With `subject_token` by exchange (RFC 8693), with `chain` by delegation.
+        Raises: ConfigurationError, and what a call raises.
         """
-        wanted = WantedToken(
-            agent_id,
-            subject_token=subject_token,
-            subject_token_type=subject_token_type,
-            chain=chain,
-            scope=scope,
-            audience=audience,
-            ttl_seconds=ttl_seconds,
-            parent_token=parent_token,
-            proof=proof,
-        )
-        request = wanted.exchange(self.oauth.metadata()) if wanted.is_exchange else wanted.delegation()
-        return self.transport.send(request)
+        if _is_exchange(wanted):
+            return ObtainedToken.of(
+                self.oauth.exchange(**_exchange(agent_id, wanted, self.oauth.metadata())).access_token
+            )
+        return ObtainedToken.of(self.delegation.issue(agent_id, **_delegation(wanted)).token)
 
     def close(self) -> None:
         self.transport.close()
@@ -100,9 +99,7 @@ class Client(Operations[Transport]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
@@ -112,33 +109,15 @@ class AsyncClient(Operations[AsyncTransport]):
     def __init__(self, base_url: str | None = None, api_key: str | None = None, **more: Any) -> None:
         super().__init__(AsyncTransport(Configuration.of(base_url, api_key, **more)))
 
-    async def obtain_token(
-        self,
-        agent_id: str,
-        *,
-        subject_token: str | None = None,
-        subject_token_type: SubjectType = ID_TOKEN,
-        chain: Sequence[Mapping[str, Any]] | None = None,
-        scope: str | None = None,
-        audience: str | None = None,
-        ttl_seconds: int | None = None,
-        parent_token: str | None = None,
-        proof: Prove | None = None,
-    ) -> ObtainedToken:
+    def __repr__(self) -> str:
+        return f"AsyncClient({self.transport.configuration.base_url!r})"
+
+    async def obtain_token(self, agent_id: str, **wanted: Unpack[Wanted]) -> ObtainedToken:
         """`Client.obtain_token`, awaited."""
-        wanted = WantedToken(
-            agent_id,
-            subject_token=subject_token,
-            subject_token_type=subject_token_type,
-            chain=chain,
-            scope=scope,
-            audience=audience,
-            ttl_seconds=ttl_seconds,
-            parent_token=parent_token,
-            proof=proof,
-        )
-        request = wanted.exchange(await self.oauth.metadata()) if wanted.is_exchange else wanted.delegation()
-        return await self.transport.send(request)
+        if _is_exchange(wanted):
+            arguments = _exchange(agent_id, wanted, await self.oauth.metadata())
+            return ObtainedToken.of((await self.oauth.exchange(**arguments)).access_token)
+        return ObtainedToken.of((await self.delegation.issue(agent_id, **_delegation(wanted))).token)
 
     async def close(self) -> None:
         await self.transport.close()
@@ -146,7 +125,34 @@ class AsyncClient(Operations[AsyncTransport]):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
+
+
+def _is_exchange(wanted: Wanted) -> bool:
+    """Whether a subject's token is exchanged, not a chain delegated. Raises: ConfigurationError."""
+    is_exchange = wanted.get("subject_token") is not None
+    if is_exchange == (wanted.get("chain") is not None):
+        raise ConfigurationError("give either subject_token or chain")
+    if is_exchange and (wanted.get("ttl_seconds") is not None or wanted.get("parent_token") is not None):
+        raise ConfigurationError("ttl_seconds and parent_token belong to a chain")
+    return is_exchange
+
+
+def _exchange(agent_id: str, wanted: Wanted, metadata: Metadata) -> dict[str, Any]:
+    """The arguments of an exchange with the agent as the actor. Raises: ConfigurationError."""
+    named = metadata.actor_token_types_supported
+    actor_type = next((each for each in named if each.endswith(AGENT_SUFFIX)), None)
+    if actor_type is None:
+        raise ConfigurationError("the service names no type for agents in its OAuth metadata")
+    return {
+        "subject_token": wanted["subject_token"],
+        "subject_token_type": TYPE_PREFIX + wanted.get("subject_token_type", ID_TOKEN),
+        "actor_token": agent_id,
+        "actor_token_type": actor_type,
+        **{name: wanted.get(name) for name in ("scope", "audience", "proof")},
+    }
+
+
+def _delegation(wanted: Wanted) -> dict[str, Any]:
+    return {name: value for name, value in wanted.items() if not name.startswith("subject_token")}

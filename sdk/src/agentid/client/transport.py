@@ -1,20 +1,170 @@
-"""The two ways of carrying a conversation out: one blocks, one awaits."""
+"""One call carried out: what is sent, when it is tried again, and the two transports.
+
+The rule of tries is a conversation without I/O: it yields steps, `Send` or `Wait`, and receives the result of
+each. One transport blocks, the other awaits.
+"""
 
 import asyncio
 import os
+import random
 import time
-from dataclasses import dataclass, field
-from typing import Any, Self, TypeVar
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Protocol, Self
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import httpx
 
-from agentid.client.request import Request
-from agentid.client.retries import Conversation, Retries, Send, Wait, conversation
-from agentid.errors import ConfigurationError
+from agentid.client.records import json_of
+from agentid.errors import (
+    ConfigurationError,
+    RateLimited,
+    ServiceError,
+    Unavailable,
+    UnexpectedAnswer,
+    Unreachable,
+)
 
-T = TypeVar("T")
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
+LONGEST_MESSAGE = 500
+
+
+class Prove(Protocol):
+    """Makes a DPoP proof for a method and a URL, as `DpopKey.proof` does."""
+
+    def __call__(self, method: str, url: str, /, *, nonce: str | None = None) -> str: ...
+
+
+@dataclass(frozen=True)
+class Request:
+    """A call of one endpoint.
+
+    `key` is the Idempotency-Key; an empty one asks the transport to make one, None says that the endpoint
+    takes none. `repeatable` says that a second try does no harm even without a key. `prove` makes a proof of
+    possession for each try, with the `nonce` that the service asked for.
+    """
+
+    method: str
+    path: str
+    query: Mapping[str, Any] = field(default_factory=dict)
+    content: bytes | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    key: str | None = None
+    repeatable: bool = False
+    prove: Prove | None = field(default=None, repr=False)
+    nonce: str | None = None
+
+    @property
+    def may_repeat(self) -> bool:
+        """A proof that was given ready-made counts once only."""
+        is_repeatable = self.method == "GET" or self.repeatable or self.key is not None
+        return is_repeatable and "DPoP" not in self.headers
+
+
+@dataclass(frozen=True)
+class Retries:
+    """How often and how long to try: `total_seconds` bounds the waits, `first_wait` doubles with each try."""
+
+    tries: int = 5
+    first_wait: float = 0.2
+    longest_wait: float = 20.0
+    total_seconds: float = 60.0
+
+
+@dataclass(frozen=True)
+class Send:
+    """Send the request once."""
+
+    request: Request
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Wait this long."""
+
+    seconds: float
+
+
+Reply = httpx.Response | httpx.HTTPError | None
+Conversation = Generator[Send | Wait, Reply, httpx.Response]
+
+
+def conversation(
+    request: Request, retries: Retries, *, clock: Callable[[], float] = time.monotonic
+) -> Conversation:
+    """Carry one call to its end. Raises: ServiceError, Unreachable, UnexpectedAnswer."""
+    request = replace(request, key=str(uuid4())) if request.key == "" else request
+    started = clock()
+    for attempt in range(1, retries.tries + 1):
+        reply = yield Send(request)
+        if (nonce := _nonce_asked_for(request, reply)) is not None:
+            request = replace(request, nonce=nonce)
+            reply = yield Send(request)
+        if isinstance(reply, httpx.Response) and reply.is_success:
+            return reply
+        error = _failure(reply)
+        wait = _wait(error, attempt, retries)
+        is_last = attempt == retries.tries or clock() - started + wait > retries.total_seconds
+        is_passing = isinstance(error, RateLimited | Unavailable | Unreachable)
+        if is_last or not (request.may_repeat and is_passing):
+            raise error
+        yield Wait(wait)
+    raise AssertionError("unreachable")
+
+
+def _nonce_asked_for(request: Request, reply: Reply) -> str | None:
+    """The nonce with which a refused proof may be made again (RFC 9449 §8); None if there is none."""
+    if request.prove is None or not isinstance(reply, httpx.Response) or reply.status_code not in (400, 401):
+        return None
+    nonce: str | None = reply.headers.get("dpop-nonce")
+    return None if nonce == request.nonce else nonce
+
+
+def _failure(reply: Reply) -> ServiceError | Unreachable:
+    """The error for an answer that is no success, or for none."""
+    if not isinstance(reply, httpx.Response):
+        return Unreachable(f"{type(reply).__name__}: {reply}")
+    if reply.is_redirect:
+        raise UnexpectedAnswer(f"{reply.status_code}: redirects are not followed; correct the base URL")
+    try:
+        body = json_of(reply)
+    except UnexpectedAnswer:
+        body = None
+    body = body if isinstance(body, dict) else {}
+    error, words = (
+        each if isinstance(each := body.get(name), str) else None for name in ("error", "error_description")
+    )
+    return ServiceError.kind_for(reply.status_code)(
+        reply.status_code,
+        (words or error or reply.reason_phrase)[:LONGEST_MESSAGE],
+        error=error if words is not None else None,  # OAuth's code, beside words for people
+        retry_after=retry_after(reply, now=datetime.now(UTC)),
+        request_id=reply.headers.get("x-request-id"),
+    )
+
+
+def retry_after(answer: httpx.Response, *, now: datetime) -> float | None:
+    """Seconds to wait, of a number or a date (RFC 9110 §10.2.3); None if the answer does not say."""
+    value = answer.headers.get("retry-after", "")
+    if value.isascii() and value.isdigit():
+        return float(value[:10])
+    try:
+        moment = parsedate_to_datetime(value)
+        moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+    return max((moment - now).total_seconds(), 0.0)
+
+
+def _wait(error: ServiceError | Unreachable, attempt: int, retries: Retries) -> float:
+    """What the service asks for, or a random part of a wait that doubles, and at least half of it."""
+    if isinstance(error, ServiceError) and error.retry_after is not None:
+        return error.retry_after
+    ceiling = min(retries.first_wait * 2.0 ** (attempt - 1), retries.longest_wait)
+    return ceiling * (0.5 + random.random() / 2)  # noqa: S311  (jitter, not a secret)
 
 
 @dataclass(frozen=True)
@@ -50,10 +200,9 @@ class Configuration:
         key = api_key or os.environ.get("AGENTID_API_KEY") or None
         return cls(base_url.rstrip("/"), key, **more)
 
-    def http(self, request: Request[Any]) -> dict[str, Any]:
+    def http(self, request: Request) -> dict[str, Any]:
         """The arguments with which httpx builds the request."""
-        own = {"Accept": "application/json"}
-        own |= {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
+        own = {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
         own |= {"Idempotency-Key": request.key} if request.key else {}
         url = self.base_url + request.path
         own |= {"DPoP": request.prove(request.method, url, nonce=request.nonce)} if request.prove else {}
@@ -73,7 +222,7 @@ class Transport:
         self.configuration = configuration
         self._http = httpx.Client(timeout=configuration.timeout)
 
-    def send(self, request: Request[T]) -> T:
+    def send(self, request: Request) -> httpx.Response:
         talk = conversation(request, self.configuration.retries)
         step = next(talk)
         while True:
@@ -82,7 +231,7 @@ class Transport:
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
 
-    def _carry_out(self, step: Send | Wait) -> httpx.Response | httpx.HTTPError | None:
+    def _carry_out(self, step: Send | Wait) -> Reply:
         if isinstance(step, Wait):
             time.sleep(step.seconds)
             return None
@@ -102,8 +251,8 @@ class AsyncTransport:
         self.configuration = configuration
         self._http = httpx.AsyncClient(timeout=configuration.timeout)
 
-    async def send(self, request: Request[T]) -> T:
-        talk: Conversation[T] = conversation(request, self.configuration.retries)
+    async def send(self, request: Request) -> httpx.Response:
+        talk = conversation(request, self.configuration.retries)
         step = next(talk)
         while True:
             try:
@@ -111,7 +260,7 @@ class AsyncTransport:
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
 
-    async def _carry_out(self, step: Send | Wait) -> httpx.Response | httpx.HTTPError | None:
+    async def _carry_out(self, step: Send | Wait) -> Reply:
         if isinstance(step, Wait):
             await asyncio.sleep(step.seconds)
             return None

@@ -4,6 +4,7 @@ import argparse
 import getpass
 import json
 import os
+import re
 import sys
 import tempfile
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from agentid.client.service import Client
 from agentid.command.output import Output
 from agentid.errors import ConfigurationError, NotPermitted
 
-SHOWN_CHARACTERS = 8
+_PREFIX = re.compile(r"[a-z0-9]+_(live|test)_")
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,14 @@ def show(given: argparse.Namespace, output: Output) -> None:
         if configuration.api_key is None:
             raise ConfigurationError("no API key: log in, or set AGENTID_API_KEY")
         _check(client)
-    hint = f"{configuration.api_key[:SHOWN_CHARACTERS]}…"
-    output.data({"base_url": configuration.base_url, "api_key": hint})
+    prefix = _PREFIX.match(configuration.api_key)
+    output.data(
+        {
+            "base_url": configuration.base_url,
+            "environment": prefix and prefix[1],
+            "api_key": f"{prefix[0] if prefix else ''}…",
+        }
+    )
 
 
 def _ask_key() -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final
 
-from agentid.client.results.events import BehaviorEvent
+from agentid.client.generated.results import BehaviorEvent
 from agentid.client.service import Client
 from agentid.command.accounts import client_for
 from agentid.command.output import Output

@@ -1,29 +1,30 @@
 """The entrance of the command: subcommands by a table, errors as exit codes (`EXIT_CODES`)."""
 
 import argparse
+import importlib
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from agentid.command import accounts, events, model_context, verifying
+from agentid.command import accounts, events, verifying
 from agentid.command.output import Output
 from agentid.errors import (
     AgentIdError,
     ConfigurationError,
     NotFound,
+    NotValid,
     RateLimited,
+    Reason,
     ServerFailed,
     ServiceError,
     UnexpectedAnswer,
     Unreachable,
 )
-from agentid.reasons import NotValid
 
 REGISTER: Final[Sequence[Callable[[Any], None]]] = (
     verifying.register,
     events.register,
     accounts.register,
-    model_context.register,
 )
 """What adds subcommands; each sets `run`, a function of the arguments and the output."""
 
@@ -43,6 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given.run(given, output)
     except NotValid as error:
         output.data({"valid": False, "reason": error.reason.value, "detail": error.detail})
+        if error.reason in (Reason.UNTRUSTED_ISSUER, Reason.UNKNOWN_KEY) and "environment" in given:
+            other = "live" if given.environment == "test" else "test"
+            output.note(f"judged as of the environment {given.environment}; is it --environment {other}?")
         return INVALID
     except (AgentIdError, OSError) as error:
         output.note(f"{type(error).__name__}: {error}")
@@ -73,7 +77,17 @@ def parser() -> argparse.ArgumentParser:
     commands = found.add_subparsers(required=True, metavar="COMMAND")
     for register in REGISTER:
         register(commands)
+    commands.add_parser("mcp", help="serve the Model Context Protocol over stdio").set_defaults(run=serve_mcp)
     return found
+
+
+def serve_mcp(given: argparse.Namespace, output: Output) -> None:
+    """Serve tools over standard input and output, if the extra is installed."""
+    try:
+        module = importlib.import_module("agentid.mcp.__main__")
+    except ImportError:
+        raise ConfigurationError("install agentid[mcp]") from None
+    module.main()
 
 
 def entrance() -> None:

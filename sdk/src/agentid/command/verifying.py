@@ -7,12 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from agentid.client.service import Client
 from agentid.command.accounts import client_for
 from agentid.command.output import Output
-from agentid.errors import ConfigurationError
-from agentid.jose.encodings import read_json, read_object
-from agentid.reasons import NotValid, Reason
+from agentid.errors import ConfigurationError, NotValid, Reason
+from agentid.jose import read_json, read_object
 from agentid.verify import (
     LogTrust,
     RevocationLists,
@@ -108,7 +106,11 @@ def show_token(given: argparse.Namespace, output: Output) -> None:
         jwks, issuer = read_object(given.jwks.read_bytes()), given.issuer
     else:
         with client_for(given) as client:
-            jwks = _keys(given, client)
+            jwks = (
+                read_object(given.jwks.read_bytes())
+                if given.jwks
+                else dict(client.delegation.jwks(environment=given.environment))
+            )
             issuer = given.issuer or client.transport.configuration.base_url
     rules = TokenRules(
         issuer, given.audience, environment=given.environment, accept_any_audience=given.any_audience
@@ -126,12 +128,6 @@ def show_token(given: argparse.Namespace, output: Output) -> None:
             "expires_at": found.expires_at.isoformat(),
         }
     )
-
-
-def _keys(given: argparse.Namespace, client: Client) -> dict[str, Any]:
-    if given.jwks:
-        return read_object(given.jwks.read_bytes())
-    return dict(client.delegation.jwks(environment=given.environment))
 
 
 def _message(parser: argparse.ArgumentParser) -> None:

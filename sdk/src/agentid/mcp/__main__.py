@@ -7,8 +7,8 @@ agent's own key is made if there is none.
 import os
 import sys
 
-from agentid.client.retries import Retries
 from agentid.client.service import AsyncClient
+from agentid.client.transport import Retries
 from agentid.errors import ConfigurationError
 from agentid.keys import DpopKey
 from agentid.mcp.server import make_server

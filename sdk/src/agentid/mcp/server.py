@@ -7,19 +7,11 @@ from typing import Annotated, Any, Literal
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from agentid.client.obtaining import ID_TOKEN, SubjectType
-from agentid.client.service import AsyncClient
+from agentid.client.service import ID_TOKEN, AsyncClient, SubjectType
 from agentid.errors import AgentIdError
 from agentid.keys import DpopKey
-from agentid.mcp.results import (
-    CertificateStanding,
-    DelegationVerdict,
-    IssuedToken,
-    MessageVerdict,
-    RecordedEvent,
-)
 from agentid.reporting.encoding import ActionType
 
 INSTRUCTIONS = (
@@ -34,6 +26,57 @@ class ChainMember(BaseModel):
 
     sub: str
     type: Literal["human", "agent", "sub_agent", "service"]
+
+
+class Result(BaseModel):
+    """A tool's result; what else the service tells is passed on."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class CertificateStanding(Result):
+    """A certificate as it stands now; `status` is active, revoked or expired."""
+
+    serial_number: str
+    status: str
+    agent_id: str
+
+
+class DelegationVerdict(Result):
+    """Whether a token is authentic and in its time, with its chain, or the reason why not."""
+
+    valid: bool
+    reason: str | None = None
+    principal: str | None = None
+    scope: str | None = None
+    agent_id: str | None = None
+
+
+class MessageVerdict(Result):
+    """Whether the agent signed the payload, or the reason why not."""
+
+    valid: bool
+    reason: str | None = None
+    agent_id: str | None = None
+
+
+class RecordedEvent(Result):
+    """An event as it was stored, with its risk."""
+
+    id: str
+    risk_score: float
+    risk_band: str
+
+
+class IssuedToken(Result):
+    """A delegation token; `bound_to` names the key whose possession its holder must prove."""
+
+    token: str
+    principal: str
+    scope: str
+    audience: str | None = None
+    expires_at: str
+    bound_to: str | None = None
 
 
 @contextmanager
@@ -120,14 +163,7 @@ class Tools:
                 parent_token=parent_token,
                 proof=None if self.key is None else self.key.proof,
             )
-        return IssuedToken(
-            token=found.token,
-            principal=found.principal,
-            scope=found.scope,
-            audience=found.audience,
-            expires_at=found.expires_at.isoformat(),
-            bound_to=found.bound_to,
-        )
+        return IssuedToken.model_validate({**vars(found), "expires_at": found.expires_at.isoformat()})
 
     def _own_id(self) -> str:
         if self.agent_id is None:

@@ -4,8 +4,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import quote
 
-from agentid.middleware.decision import Decision, Inbound, Refusal, is_identity
-from agentid.middleware.gate import Gate
+from agentid.middleware.gate import Decision, Gate, Inbound, Refusal, is_identity
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

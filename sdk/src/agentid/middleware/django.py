@@ -12,8 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 
-from agentid.middleware.decision import Decision, Inbound, Refusal, is_identity
-from agentid.middleware.gate import Gate
+from agentid.middleware.gate import Decision, Gate, Inbound, Refusal, is_identity
 from agentid.middleware.wsgi import HTTP, headers_of
 
 Answer = HttpResponseBase | Awaitable[HttpResponseBase]

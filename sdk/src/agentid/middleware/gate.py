@@ -1,20 +1,136 @@
-"""Asks the service about a request, from threads or from an event loop."""
+"""The decision on a request: the question to `GET /v1/gateway/authorize`, and what its answer means."""
 
 import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from urllib.parse import unquote
 from weakref import WeakKeyDictionary
 
 import httpx
 
 from agentid.client.transport import Configuration
-from agentid.middleware.decision import PATH, Action, Decision, Inbound, Policy, away, interpret
+from agentid.errors import NotValid
+from agentid.jose import read_object
+
+PATH = "/v1/gateway/authorize"
+PREFIX = "x-service-"
+DECISION = f"{PREFIX}gateway-decision"
+CREDENTIALS = frozenset({"authorization", "dpop", f"{PREFIX}cert-serial"})
+PASSED_ON = frozenset({"www-authenticate", "dpop-nonce", "cache-control"})
+AWAY = "The authorization service does not answer"
+
+_PLAIN = (
+    *("agent_id", "tenant_id", "principal", "action", "risk_band"),
+    *("environment", "assurance", "credential"),
+)
+Pairs = Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Inbound:
+    """A request as it came: `path` decoded, `target` encoded and with its query, names in lower case."""
+
+    method: str
+    scheme: str
+    host: str
+    path: str
+    target: str
+    headers: Pairs
+
+
+@dataclass(frozen=True)
+class AgentIdentity:
+    """Who asks, as the service knows it.
+
+    `chain` has type and name of each actor, from the root to the one that asks. `assurance` says whether the
+    root was verified or is asserted, `credential` what was presented: serial, bearer or dpop.
+    """
+
+    agent_id: str
+    tenant_id: str
+    principal: str
+    chain: tuple[tuple[str, str], ...]
+    scope: tuple[str, ...]
+    action: str
+    risk_band: str
+    cert_serial: str | None
+    environment: str
+    assurance: str
+    credential: str
+
+    @classmethod
+    def of(cls, told: Mapping[str, str]) -> "AgentIdentity":
+        """The identity in the service's headers, named in lower case. Raises: KeyError."""
+        plain = {name: unquote(told[PREFIX + name.replace("_", "-")]) for name in _PLAIN}
+        actors = (actor.partition("=") for actor in told[f"{PREFIX}chain"].split(",") if actor)
+        return cls(
+            **plain,
+            chain=tuple((kind, unquote(name)) for kind, _, name in actors),
+            scope=tuple(map(unquote, told[f"{PREFIX}scope"].split())),
+            cert_serial=told.get(f"{PREFIX}cert-serial") or None,
+        )
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The answer in place of the application's."""
+
+    status: int
+    error: str
+    headers: Pairs = ()
+
+    @property
+    def body(self) -> bytes:
+        return json.dumps({"error": self.error}).encode()
+
+    def all_headers(self) -> list[tuple[str, str]]:
+        own = [("content-type", "application/json"), ("content-length", str(len(self.body)))]
+        return [*own, *self.headers]
+
+
+Decision = AgentIdentity | Refusal
+Action = str | Callable[[Inbound], str | None] | None
+
+
+def is_identity(name: str) -> bool:
+    """Whether a client's header could pass for one of the service's; an underscore counts as a hyphen."""
+    return name.lower().replace("_", "-").startswith(PREFIX)
+
+
+def interpret(*, status: int, headers: Pairs, body: bytes) -> Decision:
+    """The service's decision; whatever is neither a yes nor a no is a refusal with 503."""
+    lowered = [(name.lower(), value) for name, value in headers]
+    told = dict(lowered)
+    if status == 200 and told.get(DECISION) == "allow":
+        try:
+            return AgentIdentity.of(told)
+        except KeyError:
+            return away()
+    # Without the mark, it is the gateway's own key that is refused.
+    if status in (401, 403) and told.get(DECISION) == "deny":
+        kept = [pair for pair in lowered if pair[0] in PASSED_ON]
+        try:
+            error = read_object(body).get("error")
+        except NotValid:
+            error = None
+        return Refusal(status, error if isinstance(error, str) else "Refused", kept)
+    return away(told.get("retry-after"))
+
+
+def away(retry_after: str | None = None) -> Refusal:
+    """The refusal when there is no decision."""
+    return Refusal(503, AWAY, [("retry-after", retry_after or "1")])
 
 
 class Gate:
     """The service's decision on requests to one application; without an answer in time the answer is no.
 
-    `timeout` is in seconds; `allow_http` sends the key over plain HTTP to other machines. For the rest see
-    `Policy`. Raises: ConfigurationError.
+    `route` names settings that the service keeps. `action` is the action a request needs, or a function that
+    says so; None leaves it to the route, as does a function that returns None. `excluded` are whole paths
+    that anyone may ask for. `public_url` replaces scheme and host behind a proxy. `timeout` is in seconds;
+    `allow_http` sends the key over plain HTTP to other machines. Raises: ConfigurationError.
     """
 
     def __init__(
@@ -30,7 +146,8 @@ class Gate:
         allow_http: bool = False,
     ) -> None:
         base_url = Configuration(base_url, gateway_key, allow_http=allow_http).base_url
-        self.policy = Policy(gateway_key, route, action, frozenset(excluded), public_url)
+        self._key, self._route, self._action = gateway_key, route, action
+        self._excluded, self._public_url = frozenset(excluded), public_url
         # Certificates take long to load: once for all clients.
         context = httpx.create_ssl_context()
         self._sync = httpx.Client(base_url=base_url, timeout=timeout, verify=context)
@@ -39,19 +156,39 @@ class Gate:
 
     def is_open(self, path: str) -> bool:
         """Whether anyone may ask for this path."""
-        return path in self.policy.excluded
+        return path in self._excluded
+
+    def question(self, inbound: Inbound, *, action: str | None = None) -> list[tuple[bytes, bytes]]:
+        """The headers that ask whether a request may pass; of the client's, its credentials are passed on."""
+        scheme, host = inbound.scheme, inbound.host
+        if self._public_url is not None:
+            scheme, _, host = self._public_url.rstrip("/").partition("://")
+        wanted = action or (self._action(inbound) if callable(self._action) else self._action)
+        asked = [
+            ("X-Service-Gateway-Key", self._key),
+            ("X-Forwarded-Method", inbound.method),
+            ("X-Forwarded-Proto", scheme),
+            ("X-Forwarded-Host", host),
+            ("X-Forwarded-Uri", inbound.target),
+        ]
+        asked += [("X-Service-Gateway-Route", self._route)] if self._route else []
+        asked += [("X-Service-Action", wanted)] if wanted else []
+        asked += [pair for pair in inbound.headers if pair[0] in CREDENTIALS]
+        return [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in asked]
 
     def decide(self, inbound: Inbound, *, action: str | None = None) -> Decision:
         try:
-            return _read(self._sync.get(PATH, headers=self._question(inbound, action)))
+            answer = self._sync.get(PATH, headers=self.question(inbound, action=action))
         except httpx.HTTPError:
             return away()
+        return interpret(status=answer.status_code, headers=answer.headers.multi_items(), body=answer.content)
 
     async def adecide(self, inbound: Inbound, *, action: str | None = None) -> Decision:
         try:
-            return _read(await self._client().get(PATH, headers=self._question(inbound, action)))
+            answer = await self._client().get(PATH, headers=self.question(inbound, action=action))
         except httpx.HTTPError:
             return away()
+        return interpret(status=answer.status_code, headers=answer.headers.multi_items(), body=answer.content)
 
     def close(self) -> None:
         """Close the connections of threads."""
@@ -63,17 +200,9 @@ class Gate:
         if client is not None:
             await client.aclose()
 
-    def _question(self, inbound: Inbound, action: str | None) -> list[tuple[bytes, bytes]]:
-        asked = self.policy.question(inbound, action=action)
-        return [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in asked]
-
     def _client(self) -> httpx.AsyncClient:
         """The running loop's own: connections can't be shared between loops."""
         loop = asyncio.get_running_loop()
         if loop not in self._of_loop:
             self._of_loop[loop] = self._make()
         return self._of_loop[loop]
-
-
-def _read(answer: httpx.Response) -> Decision:
-    return interpret(status=answer.status_code, headers=answer.headers.multi_items(), body=answer.content)

@@ -1,12 +1,11 @@
 """Protects an MCP server over HTTP: the action that is asked about follows from the tool that is called."""
 
-import json
 from collections.abc import Mapping
-from typing import Any
 
+from agentid.errors import NotValid
+from agentid.jose import read_object
 from agentid.middleware.asgi import App, AsgiGate, Message, Receive
-from agentid.middleware.decision import Decision, Inbound, Refusal
-from agentid.middleware.gate import Gate
+from agentid.middleware.gate import Decision, Gate, Inbound, Refusal
 
 MAX_BODY = 4 * 1024 * 1024  # bytes
 
@@ -47,11 +46,9 @@ def called_tool(body: bytes) -> str | None:
     Raises: ValueError for what two parsers could read differently.
     """
     try:
-        message = json.loads(body, object_pairs_hook=_unique)
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
-    if not isinstance(message, dict):
-        raise ValueError("not one message")  # noqa: TRY004
+        message = read_object(body)
+    except NotValid as error:
+        raise ValueError("not one message") from error
     if message.get("method") != "tools/call":
         return None
     params = message.get("params")
@@ -59,13 +56,6 @@ def called_tool(body: bytes) -> str | None:
     if not isinstance(name, str):
         raise ValueError("a call without a tool")  # noqa: TRY004
     return name
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a name twice")
-    return found
 
 
 async def _whole(receive: Receive) -> bytes | None:

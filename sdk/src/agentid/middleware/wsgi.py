@@ -5,8 +5,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
-from agentid.middleware.decision import Inbound, Refusal, is_identity
-from agentid.middleware.gate import Gate
+from agentid.middleware.gate import Gate, Inbound, Refusal, is_identity
 
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]

@@ -6,7 +6,6 @@ from asyncio import CancelledError
 from collections.abc import Callable
 from contextlib import suppress
 from functools import wraps
-from types import TracebackType
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from agentid.reporting.encoding import ActionType
@@ -67,12 +66,7 @@ class Action:
         self._began = time.monotonic()
         return self._details
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         outcome = "succeeded" if kind is None else "failed"
         if kind is not None and issubclass(kind, CancelledError):
             outcome = "cancelled"

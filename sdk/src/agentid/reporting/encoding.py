@@ -1,9 +1,11 @@
 """An event as the line of JSON that is spooled and sent."""
 
 import json
+import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import Any, Literal
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal, get_args
+from uuid import UUID
 
 ActionType = Literal[
     "api_call",
@@ -17,11 +19,14 @@ ActionType = Literal[
     "message_signed",
     "message_verification_failed",
 ]
-MAX_EVENT_BYTES = 256 * 1024
+MAX_EVENT_BYTES = 64 * 1024
+EARLIEST, MOST_AHEAD = datetime(2000, 1, 1, tzinfo=UTC), timedelta(minutes=5)
+MAX_SESSION_ID = 255
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
 class Unreportable(ValueError):
-    """An event that has no JSON form, or one that is too large."""
+    """An event that has no JSON form, is too large, or that the service would refuse."""
 
 
 def encode(
@@ -38,6 +43,14 @@ def encode(
     Raises: Unreportable.
     """
     moment = occurred_at if occurred_at.tzinfo else occurred_at.replace(tzinfo=UTC)
+    if not EARLIEST <= moment <= datetime.now(UTC) + MOST_AHEAD:
+        raise Unreportable("occurred_at: before 2000 or more than five minutes ahead")
+    if action_type not in get_args(ActionType):
+        raise Unreportable("action_type: not one that the service knows")
+    if session_id is not None and len(str(session_id)) > MAX_SESSION_ID:
+        raise Unreportable(f"session_id: longer than {MAX_SESSION_ID} characters")
+    if chain_id is not None:
+        UUID(str(chain_id))
     event = {
         "agent_id": agent_id,
         "action_type": action_type,
@@ -52,7 +65,19 @@ def encode(
         raise Unreportable(f"the event can't be written as JSON: {type(error).__name__}") from error
     if len(line) > MAX_EVENT_BYTES:
         raise Unreportable(f"the event takes more than {MAX_EVENT_BYTES} bytes")
+    if b"\\u" in line:
+        _check_text(line)
     return line
+
+
+def _check_text(line: bytes) -> None:
+    """Raise `Unreportable` for NUL and for half a surrogate pair."""
+    if _NUL.search(line):
+        raise Unreportable("the event contains NUL")
+    try:
+        json.dumps(json.loads(line), ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise Unreportable("the event contains a lone surrogate") from error
 
 
 def decode(line: bytes) -> dict[str, Any] | None:

@@ -7,21 +7,21 @@ import os
 import random
 import time
 import weakref
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from threading import Condition, Thread
-from types import TracebackType
 from typing import Any, Self
+
+import httpx
 
 from agentid.client.transport import Configuration
 from agentid.errors import ConfigurationError
 from agentid.reporting.actions import Action
-from agentid.reporting.answers import Outcome, Rejected, Verdict
-from agentid.reporting.batch_client import BatchClient
+from agentid.reporting.batches import Outcome, Rejected, Verdict, connected, post
 from agentid.reporting.encoding import ActionType, Unreportable, decode, encode
 from agentid.reporting.spool import MAX_BATCH_EVENTS, Segment, Spool, sender_of
 
@@ -34,6 +34,7 @@ JOIN_SECONDS = 0.5
 ADOPTION_INTERVAL = 60.0  # seconds between looks for what dead processes left
 EXIT_SECONDS = 5.0
 _living: "weakref.WeakSet[Reporter]" = weakref.WeakSet()
+COUNTED = ("reported", "spooled", "sent", "rejected", "dropped", "unsettled")
 
 
 @dataclass(frozen=True)
@@ -50,12 +51,6 @@ class Statistics:
     rejected: int
     dropped: int
     unsettled: int
-
-
-def default_spool() -> Path:
-    """Where events wait unless told otherwise (XDG Base Directory)."""
-    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(state).expanduser() / "agentid" / "spool"
 
 
 class Reporter:
@@ -75,7 +70,7 @@ class Reporter:
         api_key: str,
         agent_id: str,
         *,
-        spool: Path | None = None,
+        spool: Path | str | None = None,
         on_rejected: Callable[[Rejected], None] | None = None,
         linger: float = 0.05,
         timeout: float = 10.0,
@@ -88,14 +83,21 @@ class Reporter:
             raise ConfigurationError("agent_id: not the id of an agent")
         self._service = Configuration(base_url, api_key, timeout=timeout, allow_http=allow_http)
         self._api_key, self._agent_id = api_key, agent_id
-        self._folder = (spool or default_spool()) / agent_id
+        state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"  # XDG Base Directory
+        usual = Path(state).expanduser() / "agentid" / "spool"
+        self._folder = (usual if spool is None else Path(spool)) / agent_id
         self._on_rejected, self._linger = on_rejected, linger
         self._max_queued, self._max_queued_bytes = max_queued, max_queued_bytes
         self._max_spool_bytes = max_spool_bytes
         self._begin()
         self._opened()
+        # This imports what the threads use. A thread that imports holds a lock, and a child that is forked
+        # meanwhile would wait for it without end.
+        connected(self._service).close()
         _living.add(self)
-        self._start()
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self
 
     def report(
         self,
@@ -106,7 +108,7 @@ class Reporter:
         session_id: str | None = None,
         chain_id: str | None = None,
     ) -> bool:
-        """Take an event; return False if it is dropped: no JSON form, memory full, or the reporter closed."""
+        """Take an event; False if it is dropped: the service would refuse it, memory is full, or closed."""
         try:
             line = encode(
                 agent_id=self._agent_id,
@@ -125,11 +127,11 @@ class Reporter:
                 or self._queued_bytes + len(line) > self._max_queued_bytes
             )
             if line is None or full or self._is_closing:
-                self._dropped += 1
+                self._counts["dropped"] += 1
                 return False
             self._queue.append(line)
             self._queued_bytes += len(line)
-            self._reported += 1
+            self._counts["reported"] += 1
             if len(self._queue) == 1:
                 self._changed.notify_all()
         self._start()
@@ -141,30 +143,29 @@ class Reporter:
 
     def statistics(self) -> Statistics:
         with self._changed:
-            return Statistics(
-                reported=self._reported,
-                queued=len(self._queue),
-                spooled=max(self._spooled, 0),
-                sent=self._sent,
-                rejected=self._rejected,
-                dropped=self._dropped,
-                unsettled=self._unsettled,
-            )
+            counts = {name: max(self._counts[name], 0) for name in COUNTED}
+            return Statistics(queued=len(self._queue), **counts)
 
     def flush(self, timeout: float = EXIT_SECONDS) -> bool:
         """Wait until everything reported so far, and all that was spooled, is sent; False if it is not."""
+        self._start()
+        return self._is_sent_within(timeout)
+
+    def _is_sent_within(self, timeout: float) -> bool:
         with self._changed:
             self._hurry += 1
             self._changed.notify_all()
             try:
-                return self._changed.wait_for(self._is_done, timeout)
+                return self._changed.wait_for(
+                    lambda: not self._queue and self._counts["spooled"] <= 0, timeout
+                )
             finally:
                 self._hurry -= 1
 
     def close(self, timeout: float = EXIT_SECONDS) -> bool:
         """Flush and stop; what could not be sent in time stays in the spool. False if something stayed."""
         deadline = time.monotonic() + timeout
-        done = self.flush(timeout)
+        done = self._is_sent_within(timeout)
         with self._changed:
             self._is_closing = True
             self._changed.notify_all()
@@ -180,23 +181,13 @@ class Reporter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await asyncio.to_thread(self.close)
 
     def begin_in_child(self) -> None:
@@ -209,7 +200,7 @@ class Reporter:
         self._changed = Condition()
         self._queue: deque[bytes] = deque()
         self._queued_bytes = self._hurry = 0
-        self._reported = self._spooled = self._sent = self._rejected = self._dropped = self._unsettled = 0
+        self._counts = Counter[str]()
         self._is_closing = self._is_stuck = False
         self._spool = None
         self._threads = []
@@ -230,9 +221,6 @@ class Reporter:
         except RuntimeError as error:  # the interpreter ends, or has no more threads
             log.warning("events wait in memory: %s", error)
 
-    def _is_done(self) -> bool:
-        return not self._queue and self._spooled <= 0
-
     # The writing thread: from memory to the spool.
 
     def _write(self) -> None:
@@ -245,11 +233,11 @@ class Reporter:
             taken = self._append(lines)
             with self._changed:
                 self._queued_bytes -= sum(len(self._queue.popleft()) for _ in range(taken))
-                self._spooled += taken
+                self._counts["spooled"] += taken
                 self._changed.notify_all()
                 if taken < len(lines):
                     if self._is_closing:
-                        self._dropped += len(self._queue)
+                        self._counts["dropped"] += len(self._queue)
                         self._queue.clear()
                         return
                     self._changed.wait(FULL_PAUSE)
@@ -274,12 +262,12 @@ class Reporter:
 
     def _send(self) -> None:
         adopted_at, failures = float("-inf"), 0
-        with BatchClient(self._service) as client:
+        with connected(self._service) as client:
             while not self._is_closing:
                 try:
                     if time.monotonic() - adopted_at > ADOPTION_INTERVAL:
                         adopted_at = time.monotonic()
-                        self._adopt()
+                        self._count(spooled=self._spool.adopt() if self._spool else 0)
                     spool = self._spool
                     segment = spool.next() if spool is not None else None
                     if spool is None or segment is None:
@@ -292,18 +280,13 @@ class Reporter:
                 if failures or verdict.again:
                     self._rest(verdict, failures)
 
-    def _adopt(self) -> None:
-        found = self._spool.adopt() if self._spool else 0
-        with self._changed:
-            self._spooled += found
-
     def _await_events(self) -> None:
         """Wait for an event, and then a little for more, unless someone waits for them to be sent."""
         with self._changed:
-            self._changed.wait_for(lambda: self._spooled > 0 or self._is_closing, ADOPTION_INTERVAL)
+            self._changed.wait_for(lambda: self._counts["spooled"] > 0 or self._is_closing, ADOPTION_INTERVAL)
             self._changed.wait_for(lambda: self._hurry or self._is_closing, self._linger)
 
-    def _try(self, client: BatchClient, spool: Spool, segment: Segment) -> Verdict:
+    def _try(self, client: httpx.Client, spool: Spool, segment: Segment) -> Verdict:
         """Send a file once and settle it as the answer says."""
         sender = sender_of(self._api_key)
         if not segment.is_sendable(sender, now=time.time()):
@@ -312,10 +295,10 @@ class Reporter:
             lines = segment.lines()
         except FileNotFoundError:
             spool.strike(segment)
-            self._count(segment, dropped=segment.count)
+            self._count(spooled=-segment.count, dropped=segment.count)
             return Verdict(Outcome.STORED)
         segment.mark_tried(sender, now=time.time())
-        verdict = client.post(segment.key, lines) if lines else Verdict(Outcome.STORED)
+        verdict = post(client, segment.key, lines) if lines else Verdict(Outcome.STORED)
         if verdict.outcome is Outcome.CONFLICT:
             return self._set_aside(spool, segment, verdict.reason)
         if verdict.outcome is Outcome.REFUSED:
@@ -325,18 +308,17 @@ class Reporter:
         self._tell(lines, verdict)
         added = spool.settle(segment, again=[lines[place] for place in verdict.again])
         self._count(
-            segment,
+            spooled=added - segment.count,
             sent=verdict.sent,
             rejected=len(verdict.rejected),
             dropped=segment.count - len(lines),
-            again=added,
         )
         return verdict
 
     def _set_aside(self, spool: Spool, segment: Segment, reason: str) -> Verdict:
         path = spool.set_aside(segment)
         log.error("%d events were set aside in %s: %s", segment.count, path, reason)
-        self._count(segment, unsettled=segment.count)
+        self._count(spooled=-segment.count, unsettled=segment.count)
         return Verdict(Outcome.CONFLICT)
 
     def _tell(self, lines: list[bytes], verdict: Verdict) -> None:
@@ -348,22 +330,9 @@ class Reporter:
                 except Exception:
                     log.exception("on_rejected failed")
 
-    def _count(
-        self,
-        segment: Segment,
-        *,
-        sent: int = 0,
-        rejected: int = 0,
-        dropped: int = 0,
-        unsettled: int = 0,
-        again: int = 0,
-    ) -> None:
+    def _count(self, **changes: int) -> None:
         with self._changed:
-            self._spooled += again - segment.count
-            self._sent += sent
-            self._rejected += rejected
-            self._dropped += dropped
-            self._unsettled += unsettled
+            self._counts.update(changes)
             self._changed.notify_all()
 
     def _rest(self, verdict: Verdict, failures: int) -> None:

@@ -9,6 +9,7 @@ import fcntl
 import hashlib
 import os
 import re
+import stat
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -18,13 +19,13 @@ from threading import Lock
 from uuid import uuid4
 
 from agentid.reporting.encoding import decode
-from agentid.reporting.spool_folder import secure
 
 MAX_BATCH_EVENTS = 500
 MAX_BATCH_BYTES = 512 * 1024
 KEY_LIFETIME = 23 * 3600.0  # seconds; the service remembers an Idempotency-Key for 24 hours
 UNSETTLED = "unsettled"
 LOCK = ".lock"
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _NAME = re.compile(r"(?P<number>\d{12}(?:\.r)*)(?:\.(?P<at>\d+)-(?P<sender>[0-9a-f]{16}))?\.ndjson")
 
 
@@ -159,7 +160,7 @@ class Spool:
         self._adopted: list[WriterFolder] = []
         self._waiting: list[Segment] = []
         self._open: int | None = None
-        self._growing = Segment(self._own.path, self._number(0), 0, 0)
+        self._growing = Segment(self._own.path, f"{0:012d}", 0, 0)
 
     @property
     def count(self) -> int:
@@ -198,7 +199,8 @@ class Spool:
         """
         with self._lock:
             place, number, added = self._waiting.index(segment), f"{segment.number}.r", 0
-            if again and not self._holds(segment.folder, number):
+            held = {(one.folder, one.number) for one in self._waiting}
+            if again and (segment.folder, number) not in held:
                 content = b"".join(line + b"\n" for line in again)
                 rest = Segment(segment.folder, number, len(again), len(content))
                 _write_whole(rest.path, content)
@@ -226,14 +228,20 @@ class Spool:
         """Take over what dead processes left, before our own; return how many events."""
         found = 0
         for path in sorted(self._folder.iterdir()):
-            if path == self._own.path or path.name.startswith(".") or path.name == UNSETTLED:
+            known = {folder.path for folder in (self._own, *self._adopted)}
+            if path in known or path.name.startswith(".") or path.name == UNSETTLED:
                 continue
-            if any(path == adopted.path for adopted in self._adopted):
+            if (theirs := WriterFolder.take_over(path)) is None:
                 continue
-            if (theirs := WriterFolder.take_over(path)) is not None:
-                segments = theirs.segments()
-                found += sum(segment.count for segment in segments)
-                self._take_in(theirs, segments)
+            segments = theirs.segments()
+            if not segments:
+                theirs.release()
+                continue
+            found += sum(segment.count for segment in segments)
+            with self._lock:
+                adopted = sum(1 for segment in self._waiting if segment.folder != self._own.path)
+                self._waiting[adopted:adopted] = segments
+                self._adopted.append(theirs)
         return found
 
     def close(self) -> None:
@@ -250,18 +258,6 @@ class Spool:
                 os.close(self._open)
             for folder in (self._own, *self._adopted):
                 folder.forget()
-
-    def _take_in(self, folder: WriterFolder, segments: Sequence[Segment]) -> None:
-        with self._lock:
-            if not segments:
-                folder.release()
-                return
-            theirs = sum(1 for segment in self._waiting if segment.folder != self._own.path)
-            self._waiting[theirs:theirs] = segments
-            self._adopted.append(folder)
-
-    def _holds(self, folder: Path, number: str) -> bool:
-        return any((one.folder, one.number) == (folder, number) for one in self._waiting)
 
     def _remove(self, segment: Segment) -> None:
         self._waiting.remove(segment)
@@ -306,15 +302,11 @@ class Spool:
         os.close(self._open)
         self._open = None
         sealed = self._growing
-        self._growing = Segment(self._own.path, self._number(int(sealed.number) + 1), 0, 0)
+        self._growing = Segment(self._own.path, f"{int(sealed.number) + 1:012d}", 0, 0)
         if sealed.count:
             self._waiting.append(sealed)
         else:
             sealed.path.unlink()
-
-    @staticmethod
-    def _number(number: int) -> str:
-        return f"{number:012d}"
 
 
 def _first(lines: Sequence[bytes], *, count: int, size: int) -> list[bytes]:
@@ -353,3 +345,33 @@ def _write_whole(path: Path, content: bytes) -> None:
     finally:
         os.close(descriptor)
     draft.rename(path)
+
+
+def secure(folder: Path) -> None:
+    """Make a folder for its user only. Raises: PermissionError if others may have put events in it."""
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _check_above(folder.parent)
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    if not stat.S_ISDIR(folder.lstat().st_mode):
+        raise PermissionError(f"{folder}: a link, or no folder")
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        found = os.fstat(opened)
+        if found.st_uid != os.geteuid():
+            raise PermissionError(f"{folder}: belongs to another user")
+        if found.st_mode & OTHERS_WRITE:
+            raise PermissionError(f"{folder}: others may have put events in it: look, then chmod 700")
+        os.fchmod(opened, 0o700)
+    finally:
+        os.close(opened)
+
+
+def _check_above(folder: Path) -> None:
+    """Raise PermissionError unless only this user and root can rename what is in the folder."""
+    found, trusted = folder.stat(), (0, os.geteuid())
+    if found.st_uid not in trusted or folder.lstat().st_uid not in trusted:
+        raise PermissionError(f"{folder}: belongs to another user")
+    # In a sticky folder, as /tmp, nobody renames what is another's.
+    if found.st_mode & OTHERS_WRITE and not found.st_mode & stat.S_ISVTX:
+        raise PermissionError(f"{folder}: others may write in it: chmod go-w")

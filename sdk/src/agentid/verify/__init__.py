@@ -1,6 +1,6 @@
 """Checks that need no call: tokens, certificates, messages, cards, signals, webhooks and audit proofs."""
 
-from agentid.reasons import NotValid, Reason
+from agentid.errors import NotValid, Reason
 from agentid.verify.audit import (
     LogTrust,
     VerifiedCheckpoint,

@@ -8,9 +8,8 @@ from typing import Any, Final
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from agentid.jose.encodings import b64_decode, read_object
-from agentid.reasons import NotValid, Reason
-from agentid.verify import merkle
+from agentid.errors import NotValid, Reason
+from agentid.jose import b64_decode, read_object
 from agentid.verify.messages import canonical
 
 HEAD: Final = ("actor_kind", "actor_type", "created_at", "event_type", "id", "tenant_id")
@@ -61,7 +60,7 @@ def verify_audit_proof(proof: str, *, trust: LogTrust) -> VerifiedEntry:
     checkpoint = verify_checkpoint(note, trust=trust)
     place = _number(index.removeprefix("index "))
     hashes = [_hash(line) for line in path]
-    if merkle.root_of(place, checkpoint.size, merkle.leaf_hash(leaf_of(entry)), hashes) != checkpoint.root:
+    if root_of(place, checkpoint.size, leaf_hash(leaf_of(entry)), hashes) != checkpoint.root:
         raise NotValid(Reason.NOT_AS_SEALED)
     return VerifiedEntry(place, checkpoint, entry)
 
@@ -73,7 +72,7 @@ def verify_consistency(
     first, second = verify_checkpoint(old, trust=trust), verify_checkpoint(new, trust=trust)
     if first.origin != second.origin:
         raise NotValid(Reason.NOT_AS_SEALED, "checkpoints of two logs")
-    roots = merkle.roots_of(first.size, second.size, [*map(_hash, hashes)], first.root)
+    roots = roots_of(first.size, second.size, [*map(_hash, hashes)], first.root)
     if roots != (first.root, second.root):
         raise NotValid(Reason.NOT_AS_SEALED, "the new tree does not begin with the old one")
     return first, second
@@ -167,3 +166,58 @@ def _hexadecimal(text: Any, length: int) -> bytes:
     if len(octets) != length:
         raise NotValid(Reason.MALFORMED, "a value of another length")
     return octets
+
+
+# Merkle trees of RFC 6962 §2.1: the roots that proofs lead to.
+
+
+def leaf_hash(leaf: bytes) -> bytes:
+    return sha256(b"\0" + leaf).digest()
+
+
+def root_of(index: int, size: int, leaf: bytes, path: Sequence[bytes]) -> bytes:
+    """The root that a proof leads to from a leaf's hash (§2.1.1). Raises: NotValid (malformed)."""
+    if not 0 <= index < size or len(path) != len(_sides(index, size)):
+        raise NotValid(Reason.MALFORMED, "a proof of another length, or no such leaf")
+    for is_right, node in zip(_sides(index, size), path, strict=True):
+        leaf = _node(node, leaf) if is_right else _node(leaf, node)
+    return leaf
+
+
+def roots_of(old: int, new: int, path: Sequence[bytes], known: bytes) -> tuple[bytes, bytes]:
+    """The roots of both trees that a consistency proof leads to (§2.1.2). Raises: NotValid (malformed)."""
+    if not 0 < old <= new:
+        raise NotValid(Reason.MALFORMED, "the new tree is smaller, or the old one empty")
+    return _roots(old, new, list(path), known)
+
+
+def _sides(index: int, size: int) -> list[bool]:
+    """For each step from the leaf up, whether the path so far is the right child."""
+    sides: list[bool] = []
+    while size > 1:
+        half = 1 << (size - 1).bit_length() - 1
+        is_right = index >= half
+        sides.append(is_right)
+        index, size = (index - half, size - half) if is_right else (index, half)
+    return sides[::-1]
+
+
+def _roots(old: int, new: int, path: list[bytes], known: bytes | None) -> tuple[bytes, bytes]:
+    """`known` is the old root for as long as the old tree is a whole subtree of the new one."""
+    if old == new:
+        if len(path) != (known is None):
+            raise NotValid(Reason.MALFORMED, "a proof of another length")
+        same = path[0] if known is None else known
+        return same, same
+    if not path:
+        raise NotValid(Reason.MALFORMED, "a proof that is too short")
+    last, half = path.pop(), 1 << (new - 1).bit_length() - 1
+    if old <= half:
+        first, second = _roots(old, half, path, known)
+        return first, _node(second, last)
+    first, second = _roots(old - half, new - half, path, None)
+    return _node(last, first), _node(last, second)
+
+
+def _node(left: bytes, right: bytes) -> bytes:
+    return sha256(b"\1" + left + right).digest()

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from agentid.jose.encodings import b64url_decode, b64url_encode, read_object
-from agentid.reasons import NotValid, Reason
+from agentid.errors import NotValid, Reason
+from agentid.jose import b64url_decode, b64url_encode, read_object
 from agentid.verify.messages import canonical, check_rsa
 from agentid.verify.x509.certificates import (
     RevocationSource,

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from agentid import jose
 from agentid.client.service import AsyncClient, Client
-from agentid.jose import jwk
-from agentid.reasons import NotValid
+from agentid.errors import NotValid
 from agentid.verify.proofs import PresentedProof
 from agentid.verify.tokens import TokenRules, VerifiedToken, key_id, verify_token
 
@@ -33,7 +33,7 @@ def read_keys(jwks: Mapping[str, Any]) -> Keys:
         )
         if is_meant and isinstance(entry.get("kid"), str):
             try:
-                found[entry["kid"]] = jwk.public_key(entry)
+                found[entry["kid"]] = jose.public_key(entry)
             except NotValid:
                 continue
     return found
@@ -65,10 +65,8 @@ class TokenKeys:
     """Verify tokens with keys that a client fetches when they are needed; safe to share between threads."""
 
     def __init__(self, client: Client, *, environment: str = "live") -> None:
-        self._client = client
-        self._environment = environment
-        self._ages = KeyAges()
-        self._lock = threading.Lock()
+        self._client, self._environment = client, environment
+        self._ages, self._lock = KeyAges(), threading.Lock()
 
     def verify(
         self,
@@ -79,23 +77,19 @@ class TokenKeys:
         now: datetime | None = None,
     ) -> VerifiedToken:
         """Check a token now. Raises: NotValid; ServiceError or Unreachable if keys cannot be had."""
-        kid = key_id(token)
+        kid, moment = key_id(token), now or datetime.now(UTC)
         with self._lock:
             if self._ages.must_fetch(kid):
                 self._ages.take(self._client.delegation.jwks(environment=self._environment))
-        return verify_token(
-            token, keys=self._ages.keys, rules=rules, proof=proof, now=now or datetime.now(UTC)
-        )
+        return verify_token(token, keys=self._ages.keys, rules=rules, proof=proof, now=moment)
 
 
 class AsyncTokenKeys:
     """`TokenKeys` for an event loop."""
 
     def __init__(self, client: AsyncClient, *, environment: str = "live") -> None:
-        self._client = client
-        self._environment = environment
-        self._ages = KeyAges()
-        self._lock = asyncio.Lock()
+        self._client, self._environment = client, environment
+        self._ages, self._lock = KeyAges(), asyncio.Lock()
 
     async def verify(
         self,
@@ -105,11 +99,9 @@ class AsyncTokenKeys:
         proof: PresentedProof | None = None,
         now: datetime | None = None,
     ) -> VerifiedToken:
-        """Check a token now. Raises: NotValid; ServiceError or Unreachable if keys cannot be had."""
-        kid = key_id(token)
+        """`TokenKeys.verify`, awaited."""
+        kid, moment = key_id(token), now or datetime.now(UTC)
         async with self._lock:
             if self._ages.must_fetch(kid):
                 self._ages.take(await self._client.delegation.jwks(environment=self._environment))
-        return verify_token(
-            token, keys=self._ages.keys, rules=rules, proof=proof, now=now or datetime.now(UTC)
-        )
+        return verify_token(token, keys=self._ages.keys, rules=rules, proof=proof, now=moment)

@@ -9,8 +9,8 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from agentid.jose.encodings import b64_decode, b64url_decode, b64url_encode, read_object
-from agentid.reasons import NotValid, Reason
+from agentid.errors import NotValid, Reason
+from agentid.jose import b64_decode, b64url_decode, b64url_encode, read_object
 from agentid.verify.x509.certificates import VerifiedCertificate
 
 MESSAGE_TYPE: Final = "agent-message+jws"
@@ -81,7 +81,7 @@ def canonical(value: Any) -> bytes:
     """The RFC 8785 form of a JSON value. Raises: NotValid (malformed) for what has none."""
     try:
         return _text(value).encode("utf-8")
-    except (UnicodeEncodeError, RecursionError):
+    except (UnicodeEncodeError, RecursionError, OverflowError):
         raise NotValid(Reason.MALFORMED, "not representable as canonical JSON") from None
 
 
@@ -98,8 +98,13 @@ def _text(value: Any) -> str:
         return _number(value)
     if isinstance(value, bool) or value is None or isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, int) and abs(value) <= LARGEST_INTEGER:
-        return str(int(value))
+    if isinstance(value, int):
+        if abs(value) <= LARGEST_INTEGER:
+            return str(int(value))
+        # A larger one is the double that holds it, or that ECMAScript writes so.
+        text = _number(float(value))
+        if int(float(value)) == value or text == str(value):
+            return text
     raise NotValid(Reason.MALFORMED, f"{type(value).__name__} is not representable as canonical JSON")
 
 

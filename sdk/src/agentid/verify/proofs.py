@@ -7,9 +7,9 @@ from hashlib import sha256
 from typing import Final
 from urllib.parse import urlsplit
 
-from agentid.jose import jwk, jws
-from agentid.jose.encodings import b64url_encode
-from agentid.reasons import NotValid, Reason
+from agentid import jose
+from agentid.errors import NotValid, Reason
+from agentid.jose import b64url_encode
 
 KIND: Final = "dpop+jwt"
 HEADER_NAMES: Final = frozenset({"typ", "alg", "jwk"})
@@ -35,16 +35,21 @@ class PresentedProof:
 
 def verify_proof(proof: PresentedProof, *, access_token: str | None, now: datetime) -> str:
     """Check a proof and return the thumbprint of its key. Raises: NotValid."""
-    parsed = jws.parse(proof.text, kind=KIND, names=HEADER_NAMES, max_length=MAX_PROOF)
+    parsed = jose.parse(proof.text, kind=KIND, names=HEADER_NAMES, max_length=MAX_PROOF)
     held = parsed.header["jwk"]
     if not isinstance(held, dict):
         raise NotValid(Reason.MALFORMED, "jwk is not a key")
-    key = jwk.public_key(held)
+    key = jose.public_key(held)
     # The holder's own library signs, and need not choose the lower s.
-    jws.check_signature(parsed, key, lower_s=False)
+    jose.check_signature(parsed, key, lower_s=False)
     claims = parsed.payload
     made_at, name = claims.get("iat"), claims.get("jti")
-    if type(made_at) is not int or not isinstance(name, str) or not 1 <= len(name) <= 256:
+    if (
+        not isinstance(made_at, int | float)
+        or isinstance(made_at, bool)
+        or not isinstance(name, str)
+        or not 1 <= len(name) <= 256
+    ):
         raise NotValid(Reason.MALFORMED, "iat or jti")
     if claims.get("htm") != proof.method or not _is_same(claims.get("htu"), proof.url):
         raise NotValid(Reason.WRONG_REQUEST, "the proof is for another method or address")
@@ -56,7 +61,7 @@ def verify_proof(proof: PresentedProof, *, access_token: str | None, now: dateti
         raise NotValid(Reason.WRONG_NONCE)
     if access_token is not None and claims.get("ath") != token_hash(access_token):
         raise NotValid(Reason.WRONG_TOKEN, "the proof is for another token")
-    holder = jwk.thumbprint(key)
+    holder = jose.thumbprint(key)
     if proof.is_new is not None and not proof.is_new(holder, name):
         raise NotValid(Reason.EXPIRED, "the proof was used before")
     return holder

@@ -4,12 +4,10 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import Final, Self
 
 from agentid.client.service import Client
-from agentid.errors import AgentIdError
-from agentid.reasons import NotValid, Reason
+from agentid.errors import AgentIdError, NotValid, Reason
 from agentid.verify.key_sets import KeyAges
 from agentid.verify.signals import SignalKind, SignalRules, VerifiedSignal, signal_key_id, verify_signal
 from agentid.verify.tokens import VerifiedToken
@@ -43,9 +41,7 @@ class Revocations:
         self.is_full = False
         self._most = most
         self._token_seconds, self._certificate_seconds = token_seconds, certificate_seconds
-        self._tokens: dict[str, float] = {}
-        self._serials: dict[str, float] = {}
-        self._keys: dict[str, float] = {}
+        self._ended: dict[tuple[str, str], float] = {}  # by "token", "serial" or "key" and its name
         self._agents: dict[str, tuple[float, bool]] = {}
 
     def apply(self, signal: VerifiedSignal) -> None:
@@ -55,20 +51,22 @@ class Revocations:
         """
         at = signal.happened_at.timestamp()
         if signal.event == SignalKind.SESSION_REVOKED and signal.token_id:
-            self._tokens[signal.token_id] = at
+            self._ended["token", signal.token_id] = at
         elif signal.event == SignalKind.SESSION_REVOKED and signal.agent_id:
             until, _ = self._agents.get(signal.agent_id, (at, True))
             self._agents[signal.agent_id] = (max(at, until), False)
         elif signal.certificate_serial:
-            serial = _plain_serial(signal.certificate_serial)
-            until = self._serials.get(serial, at)
+            serial = "serial", _plain_serial(signal.certificate_serial)
+            until = self._ended.get(serial, at)
             if signal.change not in BEGINS:
-                self._serials[serial] = max(at, until)
+                self._ended[serial] = max(at, until)
             elif at >= until:
-                self._serials.pop(serial, None)
-                self._restore(signal.agent_id, at)
+                self._ended.pop(serial, None)
+                stopped_at, _ = self._agents.get(signal.agent_id or "", (None, False))
+                if signal.agent_id and stopped_at is not None and at >= stopped_at:
+                    self._agents[signal.agent_id] = (stopped_at, True)
         elif signal.key_id and signal.change == "revoke":
-            self._keys[signal.key_id] = at
+            self._ended["key", signal.key_id] = at
         if self._count() > self._most:
             self._forget(time.time())
             self.is_full = self._count() > self._most
@@ -81,35 +79,32 @@ class Revocations:
         serials = [token.certificate_serial, *(each.get("cert_serial") for each in via)]
         issued = int(token.issued_at.timestamp())
         return (
-            any(str(each) in self._tokens for each in (token.token_id, *(one.get("jti") for one in via)))
+            any(
+                ("token", str(each)) in self._ended
+                for each in (token.token_id, *(one.get("jti") for one in via))
+            )
             or any(self.has_serial(str(each)) for each in serials if each is not None)
             or any(self._agents[str(each)][0] >= issued for each in agents if str(each) in self._agents)
         )
 
     def has_serial(self, serial: str) -> bool:
         """Whether the certificate was revoked; a serial in hex, in any case, with colons or without."""
-        return _plain_serial(serial) in self._serials
+        return ("serial", _plain_serial(serial)) in self._ended
 
     def has_agent(self, agent_id: str) -> bool:
         """Whether the agent was stopped and got no certificate, or its own back, since."""
         return not self._agents.get(agent_id.lower(), (0.0, True))[1]
 
     def has_key(self, key_id: str) -> bool:
-        return key_id in self._keys
-
-    def _restore(self, agent_id: str | None, at: float) -> None:
-        until, _ = self._agents.get(agent_id or "", (None, False))
-        if agent_id and until is not None and at >= until:
-            self._agents[agent_id] = (until, True)
+        return ("key", key_id) in self._ended
 
     def _count(self) -> int:
-        return len(self._tokens) + len(self._serials) + len(self._agents) + len(self._keys)
+        return len(self._ended) + len(self._agents)
 
     def _forget(self, now: float) -> None:
-        tokens, others = now - self._token_seconds, now - self._certificate_seconds
-        self._tokens = {each: at for each, at in self._tokens.items() if at > tokens}
-        self._serials = {each: at for each, at in self._serials.items() if at > others}
-        self._keys = {each: at for each, at in self._keys.items() if at > others}
+        others = now - self._certificate_seconds
+        since = {"token": now - self._token_seconds}
+        self._ended = {key: at for key, at in self._ended.items() if at > since.get(key[0], others)}
         self._agents = {each: kept for each, kept in self._agents.items() if kept[0] > others}
 
 
@@ -192,7 +187,7 @@ class RevocationFeed:
         )
         self._taken, self._refused = [], {}
         problem: NotValid | None = None
-        for jti, token in polled.tokens.items():
+        for jti, token in polled.sets.items():
             error = self._received(jti, token)
             problem = problem or error
             if error is not None and jti not in self._refused:
@@ -200,11 +195,11 @@ class RevocationFeed:
                 break
         if problem is not None:
             raise problem
-        if not polled.tokens and self._client.signals.status(self._stream_id).status != ENABLED:
+        if not polled.sets and self._client.signals.status(self._stream_id).status != ENABLED:
             # What a disabled stream was not told never comes.
             self._has_gap = True
         self._heard_at = self._clock()
-        return len(polled.tokens)
+        return len(polled.sets)
 
     def _received(self, jti: str, token: str) -> NotValid | None:
         """Take a signal, refuse it, or let it wait for its key; what is wrong with it."""
@@ -221,7 +216,8 @@ class RevocationFeed:
                 self._keyless.pop(jti)
             return error
         self._keyless.pop(jti, None)
-        self._take(signal)
+        with self._lock:
+            self._known.apply(signal)
         self._taken.append(jti)
         return None
 
@@ -233,10 +229,6 @@ class RevocationFeed:
         if signal.id != jti:
             raise NotValid(Reason.MALFORMED, "sent under another jti")
         return signal
-
-    def _take(self, signal: VerifiedSignal) -> None:
-        with self._lock:
-            self._known.apply(signal)
 
     def _follow(self) -> None:
         rest = REST_SECONDS
@@ -261,8 +253,6 @@ class RevocationFeed:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
         self._thread.join(LONGEST_REST + 1)

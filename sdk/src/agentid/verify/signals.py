@@ -8,11 +8,10 @@ from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from agentid.jose import jws
-from agentid.reasons import NotValid, Reason
+from agentid import jose
+from agentid.errors import NotValid, Reason
 
 KIND: Final = "secevent+jwt"
-HEADER_NAMES: Final = frozenset({"alg", "typ", "kid"})
 MAX_SET: Final = 16_384
 LATEST_TIME: Final = 253_402_300_799
 NOT_IN_A_SET: Final = frozenset({"sub", "exp"})
@@ -58,10 +57,7 @@ class VerifiedSignal:
 
 def signal_key_id(token: str) -> str:
     """The `kid` of a signal, to look its key up. Raises: NotValid."""
-    kid = _parse(token).header["kid"]
-    if not isinstance(kid, str):
-        raise NotValid(Reason.MALFORMED, "kid is no text")
-    return kid
+    return jose.key_id(token, kind=KIND, max_length=MAX_SET)
 
 
 def verify_signal(
@@ -75,12 +71,7 @@ def verify_signal(
 
     Whether its `id` was seen before is the caller's to know.
     """
-    parsed = _parse(token)
-    key = keys.get(signal_key_id(token))
-    if key is None:
-        raise NotValid(Reason.UNKNOWN_KEY)
-    jws.check_signature(parsed, key)
-    claims = parsed.payload
+    claims = jose.signed_claims(token, kind=KIND, keys=keys, max_length=MAX_SET)
     if claims.get("iss") != rules.issuer:
         raise NotValid(Reason.INVALID_ISSUER)
     if claims.get("aud") != rules.audience:
@@ -91,10 +82,6 @@ def verify_signal(
     if issued.timestamp() > now.timestamp() + rules.skew_seconds:
         raise NotValid(Reason.NOT_YET_VALID)
     return _read(claims, issued)
-
-
-def _parse(token: str) -> jws.Jws:
-    return jws.parse(token, kind=KIND, names=HEADER_NAMES, max_length=MAX_SET)
 
 
 def _read(claims: Mapping[str, Any], issued: datetime) -> VerifiedSignal:

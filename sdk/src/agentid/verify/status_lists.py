@@ -7,13 +7,12 @@ from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from agentid.jose import jws
-from agentid.jose.encodings import b64url_decode
-from agentid.reasons import NotValid, Reason
+from agentid import jose
+from agentid.errors import NotValid, Reason
+from agentid.jose import b64url_decode
 from agentid.verify.tokens import VerifiedToken
 
 KIND: Final = "statuslist+jwt"
-HEADER_NAMES: Final = frozenset({"alg", "typ", "kid"})
 MAX_LIST: Final = 1 << 22
 """Octets of a list, unpacked."""
 MAX_TEXT: Final = 2 * MAX_LIST
@@ -28,19 +27,17 @@ def check_status(
     now: datetime,
 ) -> None:
     """Look a token up in the list that it names. Raises: NotValid, with `revoked` if it does not stand."""
-    parsed = jws.parse(status_list, kind=KIND, names=HEADER_NAMES, max_length=MAX_TEXT)
-    key = keys.get(str(parsed.header["kid"]))
-    if key is None:
-        raise NotValid(Reason.UNKNOWN_KEY)
-    jws.check_signature(parsed, key)
-    claims = parsed.payload
+    claims = jose.signed_claims(status_list, kind=KIND, keys=keys, max_length=MAX_TEXT)
     if claims.get("iss") != issuer:
         raise NotValid(Reason.INVALID_ISSUER)
     if token.status_uri is None or token.status_index is None or claims.get("sub") != token.status_uri:
         raise NotValid(Reason.NOT_COVERED, "a list of other tokens")
     if type(claims.get("exp")) is not int or now.timestamp() >= claims["exp"]:
         raise NotValid(Reason.STALE, "the list's time is over")
-    if _bit(_unpacked(claims.get("status_list")), token.status_index):
+    octets, index = _unpacked(claims.get("status_list")), token.status_index
+    if not 0 <= index < len(octets) * 8:
+        raise NotValid(Reason.NOT_COVERED, "no such place in the list")
+    if octets[index // 8] >> index % 8 & 1:
         raise NotValid(Reason.REVOKED)
 
 
@@ -56,9 +53,3 @@ def _unpacked(status_list: Any) -> bytes:
     if not unpacking.eof:
         raise NotValid(Reason.MALFORMED, "cut off, or too long")
     return octets
-
-
-def _bit(octets: bytes, index: int) -> bool:
-    if not 0 <= index < len(octets) * 8:
-        raise NotValid(Reason.NOT_COVERED, "no such place in the list")
-    return bool(octets[index // 8] >> index % 8 & 1)

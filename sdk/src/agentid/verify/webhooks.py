@@ -8,8 +8,8 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any, Final
 
-from agentid.jose.encodings import b64_decode, read_object
-from agentid.reasons import NotValid, Reason
+from agentid.errors import NotValid, Reason
+from agentid.jose import b64_decode, read_object
 
 PREFIX: Final = "whsec_"
 TOLERANCE_SECONDS: Final = 300
@@ -41,28 +41,20 @@ def verify_webhook(
     in the header's name.
     """
     found = {name.lower(): value for name, value in headers.items()}
-    _check_body(body, found, secret, f"x-{service_name.lower()}-signature")
+    header = f"x-{service_name.lower()}-signature"
+    expected = "sha256=" + hmac.new(secret.encode(), body, sha256).hexdigest()
+    if not _matches(expected, (found.get(each, "") for each in (header, f"{header}-previous"))):
+        raise NotValid(Reason.INVALID_SIGNATURE, header)
     name, sent_at = found.get("webhook-id", ""), found.get("webhook-timestamp", "")
-    _check_standard(body, found, secret, f"{name}.{sent_at}.")
+    made = hmac.new(b64_decode(secret.removeprefix(PREFIX)), f"{name}.{sent_at}.".encode() + body, sha256)
+    expected = "v1," + b64encode(made.digest()).decode()
+    if not _matches(expected, found.get("webhook-signature", "").split(" ")):
+        raise NotValid(Reason.INVALID_SIGNATURE, "webhook-signature")
     if not sent_at.isascii() or not sent_at.isdigit() or len(sent_at) > 12:
         raise NotValid(Reason.MALFORMED, "webhook-timestamp")
     if abs(now.timestamp() - int(sent_at)) > tolerance_seconds:
         raise NotValid(Reason.EXPIRED, "the delivery is too old, or a clock is wrong")
     return _read(body, name)
-
-
-def _check_body(body: bytes, headers: Mapping[str, str], secret: str, name: str) -> None:
-    expected = "sha256=" + hmac.new(secret.encode(), body, sha256).hexdigest()
-    if not _matches(expected, (headers.get(each, "") for each in (name, f"{name}-previous"))):
-        raise NotValid(Reason.INVALID_SIGNATURE, name)
-
-
-def _check_standard(body: bytes, headers: Mapping[str, str], secret: str, signed: str) -> None:
-    key = b64_decode(secret.removeprefix(PREFIX))
-    made = hmac.new(key, signed.encode() + body, sha256).digest()
-    given = headers.get("webhook-signature", "").split(" ")
-    if not _matches("v1," + b64encode(made).decode(), given):
-        raise NotValid(Reason.INVALID_SIGNATURE, "webhook-signature")
 
 
 def _matches(expected: str, given: Iterable[str]) -> bool:

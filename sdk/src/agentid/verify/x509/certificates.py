@@ -1,18 +1,18 @@
 """Certificates of agents, judged by a pinned root: chain, validity, identity and revocation."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Protocol, Self, TypeVar
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.x509.oid import ExtensionOID, NameOID
 
-from agentid.reasons import NotValid, Reason
+from agentid.errors import NotValid, Reason
 from agentid.verify.x509.identity import Identity, read_identity
-from agentid.verify.x509.parsing import parsing
 
 E = TypeVar("E", bound=x509.ExtensionType)
 IDENTITY_OID: Final = "1.3.6.1.4.1.32473.1.1"
@@ -30,6 +30,17 @@ KNOWN: Final = frozenset(
     }
 )
 """Extensions that may be critical, since they are looked at, or say nothing that matters here."""
+
+
+@contextmanager
+def parsing(what: str) -> Iterator[None]:
+    """Raise NotValid for what cannot be read; also a decorator."""
+    try:
+        yield
+    except UnsupportedAlgorithm:
+        raise NotValid(Reason.UNSUPPORTED_ALGORITHM, what) from None
+    except (ValueError, x509.InvalidVersion, x509.DuplicateExtension, x509.UnsupportedGeneralNameType):
+        raise NotValid(Reason.MALFORMED, f"{what} that cannot be read") from None
 
 
 class RevocationSource(Protocol):

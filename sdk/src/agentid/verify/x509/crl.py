@@ -8,9 +8,8 @@ from typing import Any, Final, Self, TypeVar
 from cryptography import x509
 from cryptography.x509.oid import CRLEntryExtensionOID, ExtensionOID
 
-from agentid.reasons import NotValid, Reason
-from agentid.verify.x509.certificates import STRONG
-from agentid.verify.x509.parsing import parsing
+from agentid.errors import NotValid, Reason
+from agentid.verify.x509.certificates import STRONG, parsing
 
 E = TypeVar("E", bound=x509.ExtensionType)
 SKEW: Final = timedelta(seconds=60)
@@ -31,9 +30,7 @@ class RevocationLists:
     @parsing("a revocation list")
     def check(self, certificate: x509.Certificate, *, issuer: x509.Certificate, now: datetime) -> None:
         """Raise NotValid: revoked; or not_covered, stale, invalid_signature if no list can tell."""
-        full, problem = self._full(certificate, issuer, now)
-        if full is None:
-            raise problem
+        full = self._full(certificate, issuer, now)
         entry = full.get_revoked_certificate_by_serial_number(certificate.serial_number)
         for delta in self._deltas(full, certificate, issuer, now):
             told = delta.get_revoked_certificate_by_serial_number(certificate.serial_number)
@@ -45,8 +42,8 @@ class RevocationLists:
 
     def _full(
         self, certificate: x509.Certificate, issuer: x509.Certificate, now: datetime
-    ) -> tuple[x509.CertificateRevocationList | None, NotValid]:
-        """The newest list that tells of the certificate, or why none does."""
+    ) -> x509.CertificateRevocationList:
+        """The newest list that tells of the certificate. Raises NotValid if none does."""
         found: list[x509.CertificateRevocationList] = []
         problem = NotValid(Reason.NOT_COVERED, "no list of the certificate's issuer covers it")
         for each in self.lists:
@@ -58,7 +55,9 @@ class RevocationLists:
                 problem = error
             else:
                 found.append(each)
-        return max(found, key=_number, default=None), problem
+        if not found:
+            raise problem
+        return max(found, key=_number)
 
     def _deltas(
         self,

@@ -17,7 +17,7 @@ An absent `permittedActions` means that none were declared; an empty one permits
 from dataclasses import dataclass
 from typing import Final
 
-from agentid.reasons import NotValid, Reason
+from agentid.errors import NotValid, Reason
 
 INTEGER: Final = 0x02
 UTF8_STRING: Final = 0x0C

@@ -13,9 +13,8 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import ocsp
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from agentid.reasons import NotValid, Reason
-from agentid.verify.x509.certificates import STRONG, check_period, is_issued_by
-from agentid.verify.x509.parsing import parsing
+from agentid.errors import NotValid, Reason
+from agentid.verify.x509.certificates import STRONG, check_period, is_issued_by, parsing
 
 SKEW: Final = timedelta(seconds=60)
 NONCE_OCTETS: Final = 32
@@ -49,9 +48,12 @@ class OcspAnswer:
     @parsing("an OCSP response")
     def check(self, certificate: x509.Certificate, *, issuer: x509.Certificate, now: datetime) -> None:
         """Raise NotValid: revoked; or another reason if the answer cannot tell."""
-        response = self._load()
+        response = ocsp.load_der_ocsp_response(self.response)
+        if response.response_status is not ocsp.OCSPResponseStatus.SUCCESSFUL:
+            raise NotValid(Reason.STATUS_UNKNOWN, response.response_status.name.lower())
         _check_responder(response, issuer, now)
-        if self.nonce is not None and _nonce(response) != self.nonce:
+        nonces = [each.value.nonce for each in response.extensions if isinstance(each.value, x509.OCSPNonce)]
+        if self.nonce is not None and nonces != [self.nonce]:
             raise NotValid(Reason.WRONG_NONCE, "an answer to another question")
         single = _single(response, certificate, issuer)
         if single.this_update_utc > now + SKEW:
@@ -62,12 +64,6 @@ class OcspAnswer:
             raise NotValid(Reason.REVOKED)
         if single.certificate_status is not ocsp.OCSPCertStatus.GOOD:
             raise NotValid(Reason.STATUS_UNKNOWN, "the responder does not know the certificate")
-
-    def _load(self) -> ocsp.OCSPResponse:
-        response = ocsp.load_der_ocsp_response(self.response)
-        if response.response_status is not ocsp.OCSPResponseStatus.SUCCESSFUL:
-            raise NotValid(Reason.STATUS_UNKNOWN, response.response_status.name.lower())
-        return response
 
 
 def _check_responder(response: ocsp.OCSPResponse, issuer: x509.Certificate, now: datetime) -> None:
@@ -101,16 +97,9 @@ def _single(
 ) -> ocsp.OCSPSingleResponse:
     """What the answer says of the certificate: by its serial number, and its issuer's name and key."""
     for each in response.responses:
-        asked = ocsp.OCSPRequestBuilder().add_certificate(certificate, issuer, _hash(each)).build()
+        algorithm: Any = each.hash_algorithm
+        asked = ocsp.OCSPRequestBuilder().add_certificate(certificate, issuer, algorithm).build()
         wanted: tuple[Any, ...] = (asked.serial_number, asked.issuer_name_hash, asked.issuer_key_hash)
         if (each.serial_number, each.issuer_name_hash, each.issuer_key_hash) == wanted:
             return each
     raise NotValid(Reason.NOT_COVERED, "an answer about another certificate")
-
-
-def _hash(single: ocsp.OCSPSingleResponse) -> Any:
-    return single.hash_algorithm
-
-
-def _nonce(response: ocsp.OCSPResponse) -> bytes | None:
-    return next((e.value.nonce for e in response.extensions if isinstance(e.value, x509.OCSPNonce)), None)

@@ -1,1 +1,0 @@
-"""What an operation costs each part of the service, and what a larger installation needs of it."""

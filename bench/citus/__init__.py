@@ -1,1 +1,0 @@
-"""Events on a Citus cluster beside plain PostgreSQL of the same build."""

@@ -1,1 +1,0 @@
-"""A cluster of the service on one machine, with Patroni, etcd, HAProxy and Valkey Cluster."""

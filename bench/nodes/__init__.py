@@ -1,1 +1,0 @@
-"""Several web nodes beside one another: `./run bench nodes` compares what they answer."""

@@ -1,1 +1,0 @@
-"""Back up an installation, lose it, and restore it on an empty machine."""

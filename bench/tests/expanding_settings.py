@@ -1,5 +1,0 @@
-"""The service's settings with the next release's migrations."""
-
-from compliance.settings import *
-
-MIGRATION_MODULES = {"events": "bench.tests.expanding"}

@@ -1,1 +1,0 @@
-"""How a request for a decision is read, decided and answered."""

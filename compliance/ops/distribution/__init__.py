@@ -1,1 +1,0 @@
-"""Where tables lie in a Citus cluster, and the statements that lay them there."""

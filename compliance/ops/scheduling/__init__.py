@@ -1,1 +1,0 @@
-"""Beat, of which several may run: one of them at a time sends the tasks that are due."""

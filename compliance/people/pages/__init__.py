@@ -1,1 +1,0 @@
-"""The pages of signing in and of one's own account: the topmost part of `people`."""

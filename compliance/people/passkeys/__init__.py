@@ -1,1 +1,0 @@
-"""Security keys and passkeys (WebAuthn) as a second factor."""

@@ -1,1 +1,0 @@
-"""What a report says: the regulations, the evidence, the document."""

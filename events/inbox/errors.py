@@ -1,7 +1,0 @@
-"""Errors of the review inbox."""
-
-from compliance.core.errors import Conflict
-
-
-class ReviewedMeanwhile(Conflict):
-    message = "Somebody else reviewed this event meanwhile"

@@ -1,1 +1,0 @@
-"""Read events by page."""

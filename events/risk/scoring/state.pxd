@@ -1,0 +1,43 @@
+cimport cython
+from libc cimport math
+from events.risk.scoring cimport packed
+from events.risk.scoring.tables cimport Table
+
+@cython.no_gc
+cdef class AgentState:
+    cdef public double landmark, last_at, learned
+    cdef public Table tools, aimed, bigrams, destinations, resources, hosts, waiting, objects, acts, paid
+    cdef public bytes trials, rates, amounts, hours, last_tool, taken_in
+    cdef public double usual_amount, tool_surprise, bigram_surprise, burst_level
+    cdef public double burst, reads, failures, anomalies, day, day_usd
+    cdef public double days, usual_outflow, day_new, usual_new, fresh, hour_new, fresh_peak, usual_fresh
+
+    cpdef AgentState changeable(self)
+    cpdef double trials_of(self, Py_ssize_t kind) except? -1.0
+    cpdef double rate_of(self, Py_ssize_t kind) except? -1.0
+    @cython.locals(count=double, rate=double, share=double)
+    cpdef count_trial(self, Py_ssize_t kind, bint new)
+    cpdef add_amount(self, double root)
+    cpdef double in_hour(self, Py_ssize_t hour) except? -1.0
+    @cython.locals(before=Py_ssize_t, after=Py_ssize_t, beside=double)
+    cpdef double around(self, Py_ssize_t hour) except? -1.0
+    cpdef add_hour(self, Py_ssize_t hour, double weight)
+    @cython.locals(age=double)
+    cpdef double fading(self, double now) except? -1.0
+
+cpdef bytes encode_state(AgentState state)
+
+@cython.locals(state=AgentState, start=Py_ssize_t, middle=Py_ssize_t, end=Py_ssize_t, count=Py_ssize_t)
+cpdef AgentState decode_state(bytes data)
+
+cdef double SHARED, GROWN
+
+@cython.no_gc
+cdef class Baseline:
+    cdef public double landmark, learned
+    cdef public Table destinations, hosts, tools, waiting
+
+    cpdef double fading(self, double now) except? -1.0
+    cpdef bint is_enough(self, double now) except -1
+    @cython.locals(fading=double, name=bytes)
+    cpdef double strangeness(self, Table table, list names, double at, double learned) except? -1.0

@@ -1,0 +1,294 @@
+"""An agent's state, a few kilobytes of habits that fade over thirty days, and a tenant's baseline.
+
+Weights use forward decay (Cormode et al., "Forward Decay", ICDE 2009): an observation at time t is stored
+as exp((t - landmark) / FADE) and read back scaled by exp((landmark - now) / FADE), so nothing is rewritten as
+time passes. Names are 64-bit BLAKE2b digests: bounded, and an agent can't choose colliding ones. Tables stay
+packed: searching fifty digests takes less than building a dictionary of them for each event.
+"""
+
+import math
+from struct import Struct
+
+import msgspec
+
+from events.risk.scoring import packed
+from events.risk.scoring.contract import SENDING, Event
+from events.risk.scoring.details import read
+from events.risk.scoring.tables import Table, digest, scaled
+
+DAY = 86_400.0
+FADE = 30 * DAY  # seconds after which an observation weighs 1/e of what it did
+RESCALE_AFTER = 10 * FADE  # age of the landmark at which weights are rewritten, before exp() overflows
+MEAN_RATE = 0.05  # share of a new value in the running means
+
+MAX_AMOUNTS = 40
+HOURS = 24
+LAYOUT = 5
+
+AIMED = ("api_call", "data_mutation", "transaction_initiated", "transaction_anomaly")
+KINDS = (*AIMED, "host", "resource", "amount", "object", "container", "event")
+"""What has a rate of novelty: where each sending action goes; hosts, resources, unstated amounts; what is
+acted on, and what holds it. Of hosts no feature asks; of events, whatever they score, only the number of
+trials counts.
+"""
+KIND = {kind: index for index, kind in enumerate(KINDS)}
+EVENT = KIND["event"]
+AIM = {kind: KIND[kind] for kind in AIMED} | dict.fromkeys(
+    ("data_access", "message_signed", "authentication_attempt"), KIND["api_call"]
+)
+"""The kind of novelty of where an action goes; what sends nothing by its type counts as a call if it does."""
+
+NO_NAME = bytes(packed.NAME)
+NO_TRIALS, ALL_NEW = packed.pack((0.0,) * len(KINDS)), packed.pack((1.0,) * len(KINDS))
+NO_HOURS = bytes(HOURS * packed.NUMBER)
+
+
+class StateUnreadable(ValueError):
+    """Stored bytes that are no state or baseline of this version."""
+
+
+NUMBERS = (
+    "landmark", "last_at", "learned", "usual_amount", "tool_surprise", "bigram_surprise", "burst_level",
+    "burst", "reads", "failures", "anomalies", "day", "day_usd", "days", "usual_outflow", "day_new",
+    "usual_new", "hour_new", "fresh", "fresh_peak", "usual_fresh",
+)  # fmt: skip
+TABLES = (
+    "tools", "aimed", "bigrams", "destinations", "resources", "hosts", "waiting", "objects", "acts", "paid",
+)  # fmt: skip
+
+
+class AgentState:
+    """One agent's habits and its last minutes. Times are seconds since the epoch by the receive clock.
+
+    Habits, learned from low events: `learned` (how many, as a stored weight); tables of `tools`, `aimed`
+    (tools used with a target), `bigrams`, `destinations`, `hosts`, `resources` (touched), `objects` (acted
+    on, and what holds them) and `acts`; packed in the order of `KINDS`, `trials` (how often one was tried,
+    never faded) and `rates` (the running share of new ones); `amounts` (the last ones, as square roots of
+    dollars) and `hours` (activity in each hour of the day, UTC); running means `usual_amount` (log-dollars),
+    `tool_surprise`, `bigram_surprise` (nats) and `burst_level` (nats). From medium events too, as numbers of
+    `tables`: `waiting`, whose names become `destinations` or `acts`, and `paid`. From all events, the usual
+    day: `days` (how many), `usual_outflow` (log-dollars), `usual_new` (events that went to a place never met
+    before) and `usual_fresh` (its peak of `fresh`, as a logarithm).
+
+    Last minutes and hours, from every event: `burst`, `reads`, `failures`, `anomalies`, `fresh` (new
+    resources), `hour_new` (events that went to a place never met): counts that fade from `last_at`, at the
+    rates of `comparison`; `last_tool`; of the agent's last day `day_new` and `fresh_peak`; `day` (days
+    since the epoch) and `day_usd`, that day's transactions.
+    `taken_in`: ids of events and reviews learned outside the order of events (`learning`).
+    """
+
+    def __init__(self) -> None:
+        self.landmark = self.last_at = self.learned = 0.0
+        self.tools, self.aimed, self.bigrams = Table(), Table(), Table()
+        self.destinations, self.resources, self.hosts = Table(), Table(), Table()
+        self.waiting, self.objects, self.acts, self.paid = Table(), Table(), Table(), Table()
+        self.trials, self.rates, self.hours = NO_TRIALS, ALL_NEW, NO_HOURS
+        self.amounts = b""
+        self.usual_amount = self.tool_surprise = self.bigram_surprise = self.burst_level = 0.0
+        self.burst = self.reads = self.failures = self.anomalies = 0.0
+        self.last_tool = NO_NAME
+        self.day = self.day_usd = 0.0
+        self.hour_new = self.days = self.usual_outflow = self.day_new = self.usual_new = 0.0
+        self.fresh = self.fresh_peak = self.usual_fresh = 0.0
+        self.taken_in = b""
+
+    def changeable(self) -> "AgentState":
+        """Return a copy that can change without this one changing."""
+        return decode_state(encode_state(self))
+
+    def trials_of(self, kind: int) -> float:
+        return packed.double_at(self.trials, kind * packed.NUMBER)
+
+    def rate_of(self, kind: int) -> float:
+        """Return the running share of new names of this kind."""
+        return packed.double_at(self.rates, kind * packed.NUMBER)
+
+    def count_trial(self, kind: int, new: bool) -> None:
+        """Count a name of this kind; the share of new ones starts at 1 and follows the last twenty or so."""
+        count, rate = self.trials_of(kind), self.rate_of(kind)
+        share = max(MEAN_RATE, 1.0 / (count + 2.0))
+        self.rates = packed.with_double(self.rates, kind * packed.NUMBER, rate + (new - rate) * share)
+        self.trials = packed.with_double(self.trials, kind * packed.NUMBER, count + 1.0)
+
+    def add_amount(self, root: float) -> None:
+        """Add an amount's square root; beyond MAX_AMOUNTS the oldest goes."""
+        amounts = packed.with_double(self.amounts, len(self.amounts), root)
+        self.amounts = amounts[-MAX_AMOUNTS * packed.NUMBER :]
+
+    def in_hour(self, hour: int) -> float:
+        """Return the stored weight of the agent's activity in an hour of the day."""
+        return packed.double_at(self.hours, hour * packed.NUMBER)
+
+    def around(self, hour: int) -> float:
+        """Return the stored weight of an hour and its neighbours: half of it, and a quarter of each."""
+        before, after = (hour or HOURS) - 1, (hour + 1) % HOURS
+        beside = self.in_hour(before) + self.in_hour(after)
+        return self.in_hour(hour) / 2 + beside / 4
+
+    def add_hour(self, hour: int, weight: float) -> None:
+        self.hours = packed.with_double(self.hours, hour * packed.NUMBER, self.in_hour(hour) + weight)
+
+    def scale(self, factor: float) -> None:
+        """Multiply all stored weights; `waiting` and `paid` hold packed numbers instead."""
+        self.learned *= factor
+        self.hours = scaled(self.hours, factor)
+        for name in TABLES:
+            if name not in ("waiting", "paid"):
+                getattr(self, name).scale(factor)
+
+    def fading(self, now: float) -> float:
+        """Return the factor by which a stored weight is read at `now`."""
+        age = (now - self.landmark) / FADE
+        return math.exp(-age) if age > 0.0 else 1.0
+
+
+_HEAD = 1 + len(TABLES) + 2  # bytes: the layout; how many names each table has, amounts and `taken_in`
+_FIXED = Struct(f"<{_HEAD}s{packed.NAME}s{len(NUMBERS)}d{len(NO_TRIALS)}s{len(ALL_NEW)}s{len(NO_HOURS)}s")
+
+
+def encode_state(state: AgentState) -> bytes:
+    """Return the state as little-endian bytes, about 14 KB at its fullest, 2 KB as a rule."""
+    tables: list[Table] = [getattr(state, name) for name in TABLES]
+    last = len(state.amounts) // packed.NUMBER, len(state.taken_in) // packed.NAME
+    head = bytes((LAYOUT, *map(len, tables), *last))
+    numbers = [getattr(state, name) for name in NUMBERS]
+    parts = [_FIXED.pack(head, state.last_tool, *numbers, state.trials, state.rates, state.hours)]
+    for table in tables:
+        parts += table.names, table.weights
+    return b"".join((*parts, state.amounts, state.taken_in))
+
+
+def decode_state(data: bytes) -> AgentState:
+    """Return the state from `encode_state()`. Raises StateUnreadable for anything else or an older layout."""
+    if not data or data[0] != LAYOUT:
+        raise StateUnreadable(f"layout {data[:1].hex() or 'none'}, this version reads {LAYOUT}")
+    counts = data[1 : _HEAD - 2]
+    named = 2 * sum(counts) + sum(data[_HEAD - 2 : _HEAD])
+    if len(data) != _FIXED.size + named * packed.NAME:
+        raise StateUnreadable(f"{len(data)} bytes aren't what its head says")
+    state = AgentState()
+    _, state.last_tool, *numbers, state.trials, state.rates, state.hours = _FIXED.unpack_from(data)
+    for name, value in zip(NUMBERS, numbers, strict=True):
+        setattr(state, name, value)
+    start = _FIXED.size
+    for name, count in zip(TABLES, counts, strict=True):
+        middle, end = start + count * packed.NAME, start + count * (packed.NAME + packed.NUMBER)
+        setattr(state, name, Table(data[start:middle], data[middle:end]))
+        start = end
+    end = start + data[_HEAD - 2] * packed.NUMBER
+    state.amounts, state.taken_in = data[start:end], data[end:]
+    return state
+
+
+MAX_DESTINATIONS, MAX_HOSTS, MAX_TOOLS, MAX_WAITING = 1_024, 256, 256, 512
+ENOUGH_EVENTS = 100.0  # events (faded) from which a tenant's habits may carry a young agent's score into high
+SHARED = 0.9  # share of a name's novelty that goes if the tenant knows it, for an agent without habits
+GROWN = 300.0  # learned events (faded) from which an agent is judged by its own habits alone
+PROBATION = 3 * DAY  # seconds after a name's first sighting from which another agent vouches for it
+TAGS = 1 << 16  # a waiting name has the second of its first sighting, times this, plus a tag of its agent
+BASELINE_LAYOUT = 3
+
+
+class Baseline:
+    """A tenant's pooled destinations, hosts and tools, which fade as a state's do.
+
+    `learned` counts events; `waiting` has the names that one agent named: when, and which (as `TAGS` says).
+    Hosts tell what is common (`events.risk.baselines`); no score asks for them.
+    """
+
+    def __init__(self) -> None:
+        self.landmark = self.learned = 0.0
+        self.destinations, self.hosts, self.tools, self.waiting = Table(), Table(), Table(), Table()
+
+    def changeable(self) -> "Baseline":
+        return decode_baseline(encode_baseline(self))
+
+    def fading(self, now: float) -> float:
+        """Return the factor by which a stored weight is read at `now`."""
+        return math.exp(min((self.landmark - now) / FADE, 0.0))
+
+    def is_enough(self, now: float) -> bool:
+        """Return whether the tenant's habits can stand in for an agent's own."""
+        return self.learned * self.fading(now) >= ENOUGH_EVENTS
+
+    def strangeness(self, table: Table, names: list[bytes], at: float, learned: float) -> float:
+        """Return the share of the names' novelty that stays: all, unless the tenant knows every one."""
+        fading = self.fading(at)
+        if not names or learned >= GROWN:
+            return 1.0
+        for name in names:
+            if not table.knows(name, fading):
+                return 1.0
+        return 1.0 - SHARED * (1.0 - learned / GROWN)
+
+
+def pool(baseline: Baseline, event: Event, *, agent: str = "", trusted: bool = False) -> None:
+    """Fold an event of `agent` that scored low into its tenant's `baseline`.
+
+    A name is known once another agent names it three days after the first one did: an attack on several
+    agents at once, or on one for long, doesn't make its destination familiar. The names of a `trusted` event,
+    which is known to be ordinary, need no wait.
+    """
+    facts = read(event.details)
+    now = event.received_at
+    _rescale(baseline, now)
+    weight = math.exp((now - baseline.landmark) / FADE)
+    baseline.learned += weight
+    names = [(baseline.tools, facts.tool, MAX_TOOLS)] if facts.tool else []
+    if event.action_type in SENDING:
+        names += [(baseline.destinations, target, MAX_DESTINATIONS) for target in facts.targets]
+        names += [(baseline.hosts, host, MAX_HOSTS) for host in facts.hosts]
+    for table, text, limit in names:
+        name = digest(text)
+        if trusted or table.get(name) or _is_vouched_for(baseline.waiting, name, now, agent):
+            table.add(name, weight, limit)
+
+
+def _is_vouched_for(waiting: Table, name: bytes, now: float, agent: str) -> bool:
+    """Return whether another agent named it at least three days ago; the first call for a name notes it."""
+    tag = int.from_bytes(digest(agent)[:2], "little")
+    number = waiting.get(name)
+    if not number:
+        waiting.add(name, float(int(now) * TAGS + tag), MAX_WAITING)
+        return False
+    since, first = divmod(int(number), TAGS)
+    return now - since >= PROBATION and first != tag
+
+
+def _rescale(baseline: Baseline, now: float) -> None:
+    age = now - baseline.landmark
+    if age <= RESCALE_AFTER and baseline.learned > 0:
+        return
+    factor = math.exp(-min(age / FADE, 700.0))
+    baseline.landmark = now
+    baseline.learned *= factor
+    for table in (baseline.destinations, baseline.hosts, baseline.tools):
+        table.scale(factor)
+
+
+_Packed = tuple[bytes, bytes]
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(tuple[int, float, float, _Packed, _Packed, _Packed, _Packed])
+
+
+def encode_baseline(baseline: Baseline) -> bytes:
+    """Return the baseline as MessagePack, about 33 KB at its fullest."""
+    tables = (baseline.destinations, baseline.hosts, baseline.tools, baseline.waiting)
+    packed = [(table.names, table.weights) for table in tables]
+    return _encoder.encode((BASELINE_LAYOUT, baseline.landmark, baseline.learned, *packed))
+
+
+def decode_baseline(data: bytes) -> Baseline:
+    """Return the baseline from `encode_baseline()`. Raises StateUnreadable for anything else."""
+    try:
+        layout, landmark, learned, *tables = _decoder.decode(data)
+    except msgspec.MsgspecError as error:
+        raise StateUnreadable(str(error)) from error
+    if layout != BASELINE_LAYOUT:
+        raise StateUnreadable(f"layout {layout}, this version reads {BASELINE_LAYOUT}")
+    baseline = Baseline()
+    baseline.landmark, baseline.learned = landmark, learned
+    baseline.destinations, baseline.hosts, baseline.tools, baseline.waiting = (
+        Table(names, weights) for names, weights in tables
+    )
+    return baseline

@@ -1,0 +1,175 @@
+"""The console's page of routes of gateways, and their form; the services hold its rules."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.utils import flatten_fieldsets
+from django.core.validators import RegexValidator
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from unfold.decorators import display
+from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextInputWidget
+
+from auditlog.actors.requests import actor_of
+from compliance.console.access import DEVELOPERS, access_of
+from compliance.console.actions import ActionCall, ConfirmedAction
+from compliance.console.admin import AUDIT_TRAIL, TenantScopedAdmin
+from compliance.console.display import EMPTY, chip, chips, code, status_chip, visible
+from compliance.console.filters import ChoicesDropdownFilter, tenant_filter
+from compliance.console.navigation import NavigationLine
+from compliance.core.clock import now
+from compliance.core.plain_text import is_plain_text
+from delegation.jose.tokens import MAX_NAME_LENGTH
+from gateway import services
+from gateway.models import MAX_ACTION_LENGTH, MAX_ROUTE_NAME, GatewayCredential, GatewayRoute
+from gateway.serializers import ACTION_PATTERN, NAME_PATTERN
+
+
+def validate_plain_text(text: str) -> None:
+    if not is_plain_text(text):
+        raise forms.ValidationError("Must hold no hidden characters.")
+
+
+class GatewayRouteForm(forms.ModelForm):
+    name = forms.CharField(
+        max_length=MAX_ROUTE_NAME,
+        validators=[
+            RegexValidator(
+                rf"^{NAME_PATTERN}\Z",
+                "Use lowercase letters, digits and hyphens, with a letter or digit at both ends.",
+            )
+        ],
+        widget=UnfoldAdminTextInputWidget,
+        help_text="Lowercase letters, digits and hyphens; the gateway sends it with each request.",
+    )
+    credentials = forms.MultipleChoiceField(
+        choices=GatewayCredential.choices,
+        widget=UnfoldAdminCheckboxSelectMultipleWidget,
+        help_text="Any of these suffices. A serial number proves nothing; a bearer token works for "
+        "anyone who holds it; a bound token needs a proof by its key.",
+    )
+    action = forms.CharField(
+        max_length=MAX_ACTION_LENGTH,
+        validators=[
+            RegexValidator(
+                rf"^{ACTION_PATTERN}\Z", "Must be printable ASCII without spaces, quotes and backslashes."
+            )
+        ],
+        required=False,
+        empty_value=None,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="What a client must be permitted to do here. Empty: the gateway names it in each request.",
+    )
+    audience = forms.CharField(
+        max_length=MAX_NAME_LENGTH,
+        validators=[validate_plain_text],
+        required=False,
+        empty_value=None,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="The audience that a token must have. Empty: only tokens without one pass.",
+    )
+
+    class Meta:
+        model = GatewayRoute
+        fields = ("tenant", *services.FIELDS)
+        help_texts = {
+            "highest_band": "The highest risk band, of any agent behind a token, that passes.",
+            "root": "Verified: an issuer that the tenant trusts has verified the root of the chain.",
+            "agents": "Own: only the tenant's agents pass.",
+            "nonce_required": "Whether a proof must carry a nonce of this service.",
+            "uncertified_agents": "Whether a token of agents without a certificate or a scope suffices.",
+        }
+
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean() or {}
+        if {"credentials", "root", "nonce_required"} <= data.keys():
+            found = services.contradictions(data["credentials"], data["root"], data["nonce_required"])
+            for field, contradiction in list(found):
+                self.add_error(field, contradiction)
+        return data
+
+
+def _remove(call: ActionCall) -> HttpResponse:
+    services.delete(
+        tenant_id=call.row.tenant_id, route_id=call.row.pk, actor=actor_of(call.request), now=call.now
+    )
+    messages.success(call.request, "The route is removed.")
+    return HttpResponseRedirect(reverse("admin:gateway_gatewayroute_changelist"))
+
+
+REMOVE = ConfirmedAction(
+    "remove",
+    "Remove",
+    "delete",
+    "Gateways that name this route let nothing pass from now on.",
+    _remove,
+    is_offered=lambda row: True,
+    roles=DEVELOPERS,
+    form_class=forms.Form,
+    is_destructive=True,
+)
+
+
+@admin.register(GatewayRoute)
+class GatewayRouteAdmin(TenantScopedAdmin):
+    navigation = NavigationLine("Integration", 4, "Gateway routes", "door_front")
+    form = GatewayRouteForm
+    add_roles = DEVELOPERS
+    confirmed_actions = (REMOVE,)
+    related_links = (AUDIT_TRAIL,)
+    list_display = ("label", "credential_chips", "demanded", "band", "root", "agents", "tenant", "updated_at")
+    list_select_related = ("tenant",)
+    list_filter = (("agents", ChoicesDropdownFilter), ("root", ChoicesDropdownFilter), tenant_filter())
+    search_fields = ("name", "action", "audience")
+    ordering = ("name", "id")
+    fieldsets = (
+        (None, {"fields": ("label", "tenant", "credential_chips", "demanded", "expected_audience")}),
+        ("Limits", {"fields": ("band", "root", "agents", "nonce_required", "uncertified_agents")}),
+        ("Life", {"fields": ("identifier", "created_at", "updated_at")}),
+    )
+    readonly_fields = ("label", "credential_chips", "demanded", "expected_audience", "band", "identifier")
+    add_fieldsets = ((None, {"fields": ("tenant", *services.FIELDS)}),)
+    edit_fieldsets = (
+        (None, {"fields": services.FIELDS}),
+        ("Life", {"fields": ("tenant", "identifier", "created_at", "updated_at")}),
+    )
+
+    label = display(lambda self, row: code(row.name), description="name", ordering="name")
+    credential_chips = display(lambda self, row: chips(row.credentials), description="credentials")
+    demanded = display(
+        lambda self, row: chip(row.action, verbatim=True) if row.action else "named by the gateway",
+        description="action",
+        ordering="action",
+    )
+    expected_audience = display(
+        lambda self, row: visible(row.audience) if row.audience else EMPTY, description="audience"
+    )
+    band = display(
+        lambda self, row: status_chip(row.highest_band), description="highest band", ordering="highest_band"
+    )
+    identifier = display(lambda self, row: code(row.pk), description="ID")
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return obj is not None and access_of(request).may(DEVELOPERS, obj.tenant_id)
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        if obj is None:
+            return self.add_fieldsets
+        may_edit = self.has_change_permission(request, obj)
+        return self.edit_fieldsets if may_edit else super().get_fieldsets(request, obj)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Return every field of the page but those that are edited."""
+        if obj is None:
+            return ()
+        shown = flatten_fieldsets(self.get_fieldsets(request, obj))
+        return [name for name in shown if name not in services.FIELDS]
+
+    def save_model(self, request: HttpRequest, obj: GatewayRoute, form: Any, change: bool) -> None:
+        given, actor = {name: form.cleaned_data[name] for name in services.FIELDS}, actor_of(request)
+        if change:
+            services.update(tenant_id=obj.tenant_id, route_id=obj.pk, changes=given, actor=actor, now=now())
+        else:
+            made = services.create(tenant_id=obj.tenant_id, fields=given, actor=actor, now=now())
+            obj.pk = made.pk

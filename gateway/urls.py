@@ -1,0 +1,28 @@
+"""The gateway's routes."""
+
+from django.urls import path
+
+from gateway.views import (
+    METHODS,
+    GatewayDecisionViewSet,
+    GatewayForwardViewSet,
+    GatewayRouteViewSet,
+)
+
+urlpatterns = [
+    path("v1/gateway/authorize", GatewayDecisionViewSet.as_view({"get": "authorize"})),
+    path(
+        "v1/gateway/authorize/",
+        GatewayForwardViewSet.as_view(dict.fromkeys(METHODS, "check")),
+        {"target": ""},
+    ),
+    path(
+        "v1/gateway/authorize/<path:target>",
+        GatewayForwardViewSet.as_view(dict.fromkeys(METHODS, "check")),
+    ),
+    path("v1/gateway/routes", GatewayRouteViewSet.as_view({"get": "list", "post": "create"})),
+    path(
+        "v1/gateway/routes/<str:route_id>",
+        GatewayRouteViewSet.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}),
+    ),
+]

@@ -1,0 +1,175 @@
+"""`/v1/gateway/authorize` and `/v1/gateway/routes`."""
+
+from typing import Any, ClassVar
+from urllib.parse import quote
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from auditlog.vocabulary import Actor
+from compliance.api.gate import GateRequest, Scope
+from compliance.api.idempotency import idempotent
+from compliance.api.pagination import ok
+from compliance.api.rest.endpoints import respond
+from compliance.api.rest.requests import ApiRequest
+from compliance.api.rest.schema import IDEMPOTENCY_KEY, KEYED, enveloped, errors
+from compliance.api.rest.throttling import GatewayThrottle
+from compliance.api.rest.views import ApiViewSet, validated
+from compliance.core import environments
+from compliance.core.clock import now
+from gateway import openapi, serializers, services
+from gateway.endpoints import AUTHORIZE, gateway_key
+from gateway.models import GatewayRoute
+from gateway.serializers import GatewayRouteSerializer
+from tenancy import keys
+from tenancy.authentication import ApiKeyAuthentication
+
+NOT_FOUND = "Gateway route not found"
+METHODS = ("get", "post", "put", "patch", "delete", "head", "options")
+
+
+class GatewayAuthentication(ApiKeyAuthentication):
+    """The gateway's key, in a header of its own or in `Authorization`."""
+
+    def secret_of(self, request: GateRequest) -> str | None:
+        return gateway_key(request)
+
+
+class GatewayDecisionViewSet(ApiViewSet):
+    """Decisions for gateways, in the environment of their key; no cache keeps one."""
+
+    schema_tag = "Gateway"
+    authentication_classes = (GatewayAuthentication,)
+    throttle_classes = (GatewayThrottle,)
+    required_scopes: ClassVar = {"authorize": Scope.GATEWAY_AUTHORIZE, "check": Scope.GATEWAY_AUTHORIZE}
+
+    @classmethod
+    def presented_key(cls, request: HttpRequest) -> str | None:
+        return gateway_key(GateRequest.of(request))
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        named = keys.environment_of(gateway_key(GateRequest.of(request)))
+        with environments.use(named or environments.current()):
+            return super().dispatch(request, *args, **kwargs)
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        response = super().finalize_response(request, response, *args, **kwargs)
+        response["Cache-Control"] = "no-store"
+        return response
+
+    @extend_schema(
+        operation_id="authorizeRequest",
+        summary="Decide whether a request may pass a gateway",
+        description=openapi.AUTHORIZE_TEXT,
+        parameters=openapi.HEADERS,
+        examples=[openapi.PASSAGE],
+        responses={200: enveloped(serializers.PassageSerializer), **openapi.REFUSALS},
+    )
+    def authorize(self, request: ApiRequest) -> Response:
+        return respond(AUTHORIZE, request)
+
+
+class GatewayForwardViewSet(GatewayDecisionViewSet):
+    """The same decision for gateways that ask with the client's own method, host and path (Envoy)."""
+
+    http_method_names = list(METHODS)
+    ignores_unknown_parameters = True  # they are those of the request that is decided about
+
+    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
+        found = super().initialize_request(request, *args, **kwargs)
+        # REST framework calls OPTIONS "metadata", an action that needs no scope.
+        self.action = "check"
+        return found
+
+    @extend_schema(exclude=True)
+    def check(self, request: ApiRequest, target: str) -> Response:
+        # What a client sent under these names does not count: here the request itself says it.
+        original = {
+            "x-forwarded-method": request._request.method or "",
+            "x-forwarded-uri": quote(f"/{target}", safe="/:@!$&'()*+,;=~"),
+            "x-forwarded-host": request.headers.get("host", ""),
+        }
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        return respond(AUTHORIZE, request, headers={**headers, **original})
+
+
+class GatewayRouteViewSet(ApiViewSet):
+    """The routes of the tenant's gateways."""
+
+    schema_tag = "Gateway"
+    required_scopes: ClassVar = {
+        **dict.fromkeys(("list", "retrieve"), Scope.GATEWAY_READ),
+        **dict.fromkeys(("create", "partial_update", "destroy"), Scope.GATEWAY_WRITE),
+    }
+
+    @extend_schema(
+        operation_id="createGatewayRoute",
+        summary="Create a gateway route",
+        request=serializers.CreateRouteSerializer,
+        parameters=[IDEMPOTENCY_KEY],
+        examples=[openapi.NEW_ROUTE, openapi.A_ROUTE],
+        responses={
+            201: enveloped(GatewayRouteSerializer),
+            **errors(*KEYED, e409="The tenant has a gateway route of this name"),
+        },
+    )
+    @idempotent
+    def create(self, request: ApiRequest) -> Response:
+        fields = validated(serializers.CreateRouteSerializer, request)
+        route = services.create(fields=fields, **_caller(request))
+        return ok(GatewayRouteSerializer(route).data, status=201)
+
+    @extend_schema(
+        operation_id="listGatewayRoutes",
+        summary="List gateway routes by name",
+        responses={200: enveloped(GatewayRouteSerializer, many=True), **errors(*KEYED)},
+    )
+    def list(self, request: ApiRequest) -> Response:
+        routes = GatewayRoute.objects.for_tenant(request.auth.tenant_id).order_by("name", "id")
+        return ok(GatewayRouteSerializer(routes, many=True).data)
+
+    @extend_schema(
+        operation_id="getGatewayRoute",
+        summary="Fetch a gateway route",
+        parameters=[openapi.ROUTE_ID],
+        responses={200: enveloped(GatewayRouteSerializer), **errors(*KEYED, e404=NOT_FOUND)},
+    )
+    def retrieve(self, request: ApiRequest, route_id: str) -> Response:
+        route = GatewayRoute.objects.for_tenant(request.auth.tenant_id).find(route_id)
+        return ok(GatewayRouteSerializer(route).data)
+
+    @extend_schema(
+        operation_id="updateGatewayRoute",
+        summary="Edit a gateway route",
+        description="A change counts within a second.",
+        parameters=[openapi.ROUTE_ID],
+        request=serializers.UpdateRouteSerializer,
+        examples=[openapi.CHANGE, openapi.A_ROUTE],
+        responses={
+            200: enveloped(GatewayRouteSerializer),
+            **errors(*KEYED, e404=NOT_FOUND, e409="The tenant has a gateway route of this name"),
+        },
+    )
+    def partial_update(self, request: ApiRequest, route_id: str) -> Response:
+        changes = validated(serializers.UpdateRouteSerializer, request)
+        route = services.update(route_id=route_id, changes=changes, **_caller(request))
+        return ok(GatewayRouteSerializer(route).data)
+
+    @extend_schema(
+        operation_id="deleteGatewayRoute",
+        summary="Delete a gateway route",
+        description="Within a second its gateway gets a 404, and so lets nothing pass.",
+        parameters=[openapi.ROUTE_ID],
+        responses={204: None, **errors(*KEYED, e404=NOT_FOUND)},
+    )
+    def destroy(self, request: ApiRequest, route_id: str) -> Response:
+        services.delete(route_id=route_id, **_caller(request))
+        return Response(status=204)
+
+
+def _caller(request: ApiRequest) -> dict[str, Any]:
+    """Return the arguments that every service takes."""
+    return {"tenant_id": request.auth.tenant_id, "actor": Actor.api_key(request.auth.id), "now": now()}

@@ -1,0 +1,156 @@
+"""Clocks, timelines and attachments as the console shows them; all of it escaped."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from auditlog.actors.names import actor_shown, names_of
+from compliance.console.display import EMPTY, chip, code, moment, visible
+from compliance.core.wording import to_the_minute
+from incidents.duties.clocks import Clock, ClockState
+from incidents.models import Incident, TimelineEntry
+from incidents.vocabulary import EntryKind
+
+SOON: Final = timedelta(hours=24)
+SEVERITY_COLOURS: Final = {"low": "default", "medium": "warning", "high": "danger", "critical": "danger"}
+STATE_COLOURS: Final = {"open": "danger", "contained": "warning", "closed": "default", "merged": "default"}
+_CLOCK_COLOURS: Final = {
+    ClockState.WAITING: "info",
+    ClockState.DUE: "info",
+    ClockState.MET: "success",
+    ClockState.MISSED: "danger",
+    ClockState.NOT_APPLICABLE: "default",
+}
+_ENTRY_COLOURS: Final = {
+    EntryKind.OPENED: "danger",
+    EntryKind.JOINED: "danger",
+    EntryKind.DEADLINE_NEAR: "warning",
+    EntryKind.DEADLINE_MISSED: "danger",
+}
+CERTIFICATES_SHOWN: Final = 200
+_LINK: Final = '<a class="text-link" href="{}">{}</a>'
+
+
+def next_clock(incident: Incident, now: datetime) -> SafeString | str:
+    """Return what is left of the open clock that ends first, as a chip that a script keeps current."""
+    running = [clock for clock in incident.clocks() if clock.is_open and clock.due_at]
+    if not running:
+        return EMPTY
+    first = min(running, key=lambda clock: (clock.due_at or now, clock.kind))
+    return format_html("{} {}", first.kind.label, countdown(first, now))
+
+
+def countdown(clock: Clock, now: datetime) -> SafeString | str:
+    """Return the time left, or the time since the end, of an open clock; nothing for another."""
+    if clock.due_at is None or not clock.is_open:
+        return ""
+    left = clock.due_at - now
+    colour = "danger" if left <= timedelta() else "warning" if left <= SOON else "info"
+    return format_html(
+        '<span data-due="{}">{}</span>', clock.due_at.isoformat(), chip(in_words(left), colour)
+    )
+
+
+def in_words(left: timedelta) -> str:
+    """Return `3 d 4 h left` or `2 h 5 min over`."""
+    return f"{to_the_minute(left)} {'left' if left > timedelta() else 'over'}"
+
+
+def clocks_table(incident: Incident, now: datetime) -> SafeString:
+    rows = [
+        (
+            clock.kind.label,
+            format_html("{} {}", state_chip(clock, now), countdown(clock, now)),
+            format_html("{} {}", moment(clock.started_at), clock.basis) if clock.started_at else EMPTY,
+            moment(clock.due_at),
+            moment(clock.met_at),
+            clock.provision,
+        )
+        for clock in incident.clocks()
+    ]
+    return table(("Report", "State", "Runs from", "Due", "Sent", "Where it stands"), rows)
+
+
+def state_chip(clock: Clock, now: datetime) -> SafeString:
+    state = clock.state_at(now)
+    return chip(state.value.replace("_", " "), _CLOCK_COLOURS[state])
+
+
+def timeline_table(entries: Sequence[TimelineEntry]) -> SafeString | str:
+    names = names_of(entry.actor_id for entry in entries)
+    rows = [
+        (
+            moment(entry.at),
+            chip(entry.kind.replace("_", " "), _ENTRY_COLOURS.get(EntryKind(entry.kind), "default")),
+            format_html("{}{}", visible(entry.text), _links(entry)),
+            actor_shown(entry.actor_id, names.get(entry.actor_id), is_short=True),
+        )
+        for entry in entries
+    ]
+    return table(("At", "What", "Description", "By"), rows) if rows else EMPTY
+
+
+def attachments_table(entries: Iterable[TimelineEntry]) -> SafeString | str:
+    files = [entry.data or {} for entry in entries if entry.kind == EntryKind.ATTACHMENT]
+    rows = [(visible(file["name"]), f"{file['size']:,} octets", code(file["sha256"])) for file in files]
+    return table(("File", "Size", "SHA-256"), rows) if rows else EMPTY
+
+
+def agent_link(agent_id: UUID, name: str) -> SafeString:
+    return format_html(_LINK, reverse("admin:agents_agent_change", args=[agent_id]), visible(name))
+
+
+def agents_table(incident: Incident) -> SafeString:
+    rows = [
+        (agent_link(row.agent_id, row.agent_name), moment(row.since), visible(row.why))
+        for row in incident.agents.all()
+    ]
+    return table(("Agent", "Since", "Why"), rows)
+
+
+def certificates_table(incident: Incident) -> SafeString | str:
+    """Show the newest certificates, the newest first."""
+    newest = incident.certificates.order_by("-since", "-id")[:CERTIFICATES_SHOWN]
+    page = "admin:certificates_certificate_change"
+    rows = [
+        (
+            format_html(_LINK, reverse(page, args=[row.certificate_id]), row.serial_number),
+            moment(row.since),
+            visible(row.why),
+        )
+        for row in newest
+    ]
+    return table(("Certificate", "Since", "Why"), rows) if rows else EMPTY
+
+
+def other_link(incident: Incident) -> SafeString | str:
+    """Return a link to the incident that goes on with this one."""
+    other = incident.merged_into
+    if other is None:
+        return EMPTY
+    return format_html(_LINK, reverse("admin:incidents_incident_change", args=[other.id]), other.reference)
+
+
+def _links(entry: TimelineEntry) -> SafeString:
+    """Return links to the event and the certificate of an entry."""
+    named = [
+        ("event", "events_behaviorevent", entry.event_id),
+        ("certificate", "certificates_certificate", entry.certificate_id),
+    ]
+    found = [(reverse(f"admin:{page}_change", args=[key]), label) for label, page, key in named if key]
+    return format_html_join("", f" · {_LINK}", found)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> SafeString:
+    cells = ((format_html_join("", "<td>{}</td>", ((cell,) for cell in row)),) for row in rows)
+    return format_html(
+        '<div class="console-scroll" tabindex="0"><table class="console-reasons console-roomy">'
+        "<thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>",
+        format_html_join("", '<th scope="col">{}</th>', ((name,) for name in head)),
+        format_html_join("", "<tr>{}</tr>", cells),
+    )

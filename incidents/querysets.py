@@ -1,0 +1,73 @@
+"""Queries for incidents."""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.db import models
+from django.db.models.functions import Cast
+
+from compliance.core.identifiers import parse_id
+from incidents.errors import IncidentNotFound
+from incidents.vocabulary import ENDED, EntryKind
+
+if TYPE_CHECKING:
+    from incidents.models import Incident
+
+
+class IncidentQuerySet(models.QuerySet["Incident"]):
+    """Incidents of the current environment."""
+
+    def for_tenant(self, tenant_id: UUID) -> "IncidentQuerySet":
+        return self.filter(tenant_id=tenant_id)
+
+    def of_agent(self, agent_id: UUID | None) -> "IncidentQuerySet":
+        """Return those that touch an agent; all without one."""
+        return self.filter(agents__agent_id=agent_id) if agent_id else self
+
+    def ongoing(self) -> "IncidentQuerySet":
+        """Return those that are neither closed nor merged into another."""
+        return self.exclude(state__in=ENDED)
+
+    def and_merged(self, incident_id: UUID) -> list[UUID]:
+        """Return the ids of an incident and of all that were merged into it, also by way of others."""
+        found = merged = [incident_id]
+        while merged := list(self.filter(merged_into__in=merged).values_list("id", flat=True)):
+            found = [*found, *merged]
+        return found
+
+    def with_reference(self, reference: str) -> "IncidentQuerySet":
+        """Return those that a reference (`INC-20261120-3C3C3C3C`) may mean."""
+        as_text = Cast("id", models.CharField())
+        return self.annotate(as_text=as_text).filter(as_text__endswith=reference[-8:].lower())
+
+    def to_announce(self, now: datetime) -> "IncidentQuerySet":
+        """Return those of which a clock is near its end or past it and that was not announced."""
+        return self.filter(next_announcement_at__lte=now)
+
+    def locked(self, *, skip: bool = False) -> "IncidentQuerySet":
+        """Lock the rows until the transaction ends; `skip` leaves out those that are locked already."""
+        return self.select_for_update(of=("self",), no_key=True, skip_locked=skip)
+
+    def find(self, incident_id: Any) -> "Incident":
+        """Return the incident with an id from a client; raises `IncidentNotFound`, also if malformed."""
+        incident = self.filter(id=parse_id(str(incident_id))).first()
+        if incident is None:
+            raise IncidentNotFound()
+        return incident
+
+
+class TimelineQuerySet(models.QuerySet[Any]):
+    """Rows of timelines."""
+
+    def of_incident(self, incident_id: UUID) -> "TimelineQuerySet":
+        """Return an incident's rows, the oldest first."""
+        return self.filter(incident_id=incident_id).order_by("at", "id")
+
+    def of_incidents(self, incident_ids: Collection[UUID]) -> "TimelineQuerySet":
+        """Return the rows of several incidents, the oldest first."""
+        return self.filter(incident_id__in=incident_ids).order_by("at", "id")
+
+    def attachments(self) -> "TimelineQuerySet":
+        return self.filter(kind=EntryKind.ATTACHMENT)

@@ -1,0 +1,285 @@
+"""The overview's charts: bars drawn as SVG on the server, each with the table of its numbers.
+
+They read the daily figures of `events.figures`, a row a tenant and day, and the daily sums of five agents.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Max, QuerySet, Sum
+from django.http import HttpRequest
+from django.urls import reverse
+
+from agents.models import Agent
+from agents.risk import HIGH, MEDIUM
+from compliance.console.access import EVERYONE, access_of
+from compliance.console.display import visible
+from compliance.core.wording import measured
+from events.figures.models import DayFigures
+from events.models import RiskDay
+
+DAYS, RISK_DAYS, AGENTS = 14, 30, 5
+WIDTH, HEIGHT = 420, 84
+GAP = 0.25  # share of a bar's place that stays empty
+SHORT = 60.0  # seconds that the scale of a delay reaches at least
+LEAST = 1.5  # height of a bar that is not zero
+
+Numbers = Sequence[float | None]
+Figures = Mapping[date, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A day's rectangle, in the units of the picture; `label` is what it says when pointed at."""
+
+    x: str
+    y: str
+    width: str
+    height: str
+    label: str
+
+
+@dataclass(frozen=True)
+class Plot:
+    """One row of bars, the worst day's number and the axis' end; `tone` names colour and pattern."""
+
+    title: str
+    tone: str
+    bars: Sequence[Bar]
+    worst: str
+    axis: str
+    summary: str
+    url: str = ""
+    lines: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Plots over the same days, and the numbers behind them. `note` says what is counted."""
+
+    title: str
+    note: str
+    plots: Sequence[Plot]
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    first: str
+    last: str
+
+
+def charts(request: HttpRequest, figures: Figures, now: datetime) -> list[Chart]:
+    """Return the charts over the user's tenants."""
+    today = now.astimezone(UTC).date()
+    days = _days(today, DAYS)
+    return [
+        _events(days, figures),
+        _delivery(days, figures),
+        _reviews(days, figures),
+        _revocations(days, figures),
+        _agents(request, today),
+    ]
+
+
+def figures_of(request: HttpRequest, now: datetime) -> Figures:
+    """Return each day's figures of the user's tenants together; of medians, that of the slowest tenant."""
+    rows = DayFigures.objects.filter(day__gte=_days(now.astimezone(UTC).date(), DAYS)[0])
+    tenants = access_of(request).tenants_for(EVERYONE)
+    if tenants is not None:
+        rows = rows.filter(tenant_id__in=tenants)
+    sums = ("events", "medium", "high", "delivered", "undelivered", "reviews", "revocations")
+    longest = ("review_delay", "revocation_delay", "longest_revocation_delay")
+    found: Any = (
+        rows.order_by()
+        .values("day")
+        .annotate(
+            **{f"all_{name}": Sum(name) for name in sums}, **{f"all_{name}": Max(name) for name in longest}
+        )
+    )
+    return {row["day"]: {name: row[f"all_{name}"] for name in (*sums, *longest)} for row in found}
+
+
+def _days(today: date, count: int) -> list[date]:
+    return [today - timedelta(days=back) for back in range(count - 1, -1, -1)]
+
+
+def _series(days: Sequence[date], figures: Figures, name: str) -> list[float | None]:
+    return [figures[day][name] if day in figures else None for day in days]
+
+
+def _events(days: Sequence[date], figures: Figures) -> Chart:
+    high, medium, every = (_series(days, figures, name) for name in ("high", "medium", "events"))
+    low = [
+        None if e is None else e - (h or 0) - (m or 0) for e, h, m in zip(every, high, medium, strict=True)
+    ]
+    return _chart(
+        "Events by band",
+        "By the day of receipt (UTC); each band has a scale of its own.",
+        days,
+        [("High", "high", high), ("Medium", "medium", medium), ("Low", "low", low)],
+        _count,
+    )
+
+
+def _delivery(days: Sequence[date], figures: Figures) -> Chart:
+    done, failed = (_series(days, figures, name) for name in ("delivered", "undelivered"))
+    shares = [
+        None if not (d or f) else 100.0 * (d or 0) / ((d or 0) + (f or 0))
+        for d, f in zip(done, failed, strict=True)
+    ]
+    return _chart(
+        "Webhook deliveries that succeeded",
+        "Share of the day's deliveries that ended; cancelled ones do not count.",
+        days,
+        [("Succeeded", "low", shares)],
+        lambda value: f"{value:.1f} %",
+        top=100.0,
+        is_low_worst=True,
+        also=[("Delivered", done, _count), ("Failed", failed, _count)],
+    )
+
+
+def _reviews(days: Sequence[date], figures: Figures) -> Chart:
+    return _chart(
+        "Time from event to review",
+        "Median of the day's first verdicts; of several tenants, the slowest tenant's.",
+        days,
+        [("Median", "medium", _series(days, figures, "review_delay"))],
+        _seconds,
+        least_top=SHORT,
+        also=[("Reviews", _series(days, figures, "reviews"), _count)],
+    )
+
+
+def _revocations(days: Sequence[date], figures: Figures) -> Chart:
+    return _chart(
+        "Time from breach to revocation",
+        "From the receipt of the event that reached the threshold; 0 s is within its own transaction.",
+        days,
+        [("Longest", "high", _series(days, figures, "longest_revocation_delay"))],
+        _seconds,
+        least_top=SHORT,
+        also=[
+            ("Median", _series(days, figures, "revocation_delay"), _seconds),
+            ("Breaches", _series(days, figures, "revocations"), _count),
+        ],
+    )
+
+
+def _agents(request: HttpRequest, today: date) -> Chart:
+    days = _days(today, RISK_DAYS)
+    rows: QuerySet[Agent] = admin.site.get_model_admin(Agent).get_queryset(request)
+    riskiest = rows.filter(risk_score__gt=0).order_by("-risk_score", "-id")[:AGENTS]
+    worst: dict[Agent, dict[date, float]] = {}
+    sums = RiskDay.objects.filter(agent__in=riskiest.values("pk"), day__in=days).select_related("agent")
+    for row in sums.order_by("-agent__risk_score", "-agent_id"):
+        worst.setdefault(row.agent, {})[row.day] = row.max_score
+    lines = [_number(HEIGHT * (1 - bound)) for bound in (MEDIUM, HIGH)]
+    series = [(agent, [scores.get(day) for day in days]) for agent, scores in worst.items()]
+    plots = [
+        _plot(visible(agent.name), "high", days, values, _score, top=1.0, lines=lines, url=_url(agent))
+        for agent, values in series
+    ]
+    table = [(visible(agent.name), values, _score) for agent, values in series]
+    return Chart(
+        title=f"Riskiest agents, {RISK_DAYS} days",
+        note=f"Each day's highest score; the lines are at {MEDIUM} (medium) and {HIGH} (high).",
+        plots=plots,
+        columns=["Day", *(name for name, _, _ in table)],
+        rows=_rows(days, table),
+        first=_day(days[0]),
+        last=_day(days[-1]),
+    )
+
+
+def _url(agent: Agent) -> str:
+    return reverse("admin:agents_agent_change", args=[agent.pk])
+
+
+Shown = Callable[[float], str]
+
+
+def _chart(
+    title: str,
+    note: str,
+    days: Sequence[date],
+    series: Sequence[tuple[str, str, Numbers]],
+    show: Shown,
+    *,
+    top: float | None = None,
+    least_top: float = 0.0,
+    is_low_worst: bool = False,
+    also: Sequence[tuple[str, Numbers, Shown]] = (),
+) -> Chart:
+    """Draw a plot for each series; `also` are columns of the table only."""
+    table = [*((name, values, show) for name, _, values in series), *also]
+    return Chart(
+        title=title,
+        note=note,
+        plots=[
+            _plot(name, tone, days, values, show, top=top, least_top=least_top, is_low_worst=is_low_worst)
+            for name, tone, values in series
+        ],
+        columns=["Day", *(name for name, _, _ in table)],
+        rows=_rows(days, table),
+        first=_day(days[0]),
+        last=_day(days[-1]),
+    )
+
+
+def _rows(days: Sequence[date], table: Iterable[tuple[str, Numbers, Shown]]) -> list[list[str]]:
+    """Return a row a day, the newest first."""
+    columns = [["" if value is None else show(value) for value in values] for _, values, show in table]
+    return [[_day(day), *(column[at] for column in columns)] for at, day in enumerate(days)][::-1]
+
+
+def _plot(
+    title: str,
+    tone: str,
+    days: Sequence[date],
+    values: Numbers,
+    show: Shown,
+    *,
+    top: float | None = None,
+    least_top: float = 0.0,
+    is_low_worst: bool = False,
+    lines: Sequence[str] = (),
+    url: str = "",
+) -> Plot:
+    known = [value for value in values if value is not None]
+    scale = top or max([*known, least_top]) or 1.0
+    place = WIDTH / len(days)
+    bars = []
+    for at, (day, value) in enumerate(zip(days, values, strict=True)):
+        if value is None:
+            continue
+        height = max(HEIGHT * min(value / scale, 1.0), LEAST if value else 0.0)
+        corner = _number(at * place + place * GAP / 2), _number(HEIGHT - height)
+        size = _number(place * (1 - GAP)), _number(height)
+        bars.append(Bar(*corner, *size, f"{_day(day)}: {show(value)}"))
+    if not known:
+        return Plot(title, tone, bars, "", "", f"{title}: nothing on record", url, lines)
+    worst = f"at least {show(min(known))}" if is_low_worst else f"at most {show(max(known))}"
+    return Plot(title, tone, bars, worst, show(scale), f"{title}: {worst} a day", url, lines)
+
+
+def _number(value: float) -> str:
+    """Write a number as SVG reads it, whatever the language."""
+    return f"{value:.2f}"
+
+
+def _day(day: date) -> str:
+    return f"{day:%b} {day.day}"
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def _score(value: float) -> str:
+    return f"{value:.2f}"
+
+
+def _seconds(value: float) -> str:
+    return measured(timedelta(seconds=value))

@@ -1,0 +1,302 @@
+"""The console's first page, which is the review inbox, and the overview: the state of a tenant's agents,
+certificates and webhooks.
+
+Every number counts the rows of the user's own lists, in the environment of the request.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Count, Model, Q, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+
+from agents.models import Agent, AgentStatus
+from agents.querysets import AgentQuerySet, is_in_mode
+from agents.risk import MEDIUM, band_of
+from auditlog.models import AuditEntry, TreeHead
+from auditlog.proving.proofs import MET, MISSING, NO_POLICY
+from auditlog.proving.state import log_state
+from certificates.models import AuthorityRole, Certificate, CertificateStatus, RevocationList
+from compliance.console.access import access_of
+from compliance.console.display import chip, code, moment, score_chip, shortened, status_chip, visible
+from compliance.core import clock
+from compliance.core.wording import counted, spoken
+from events.inbox.forms import DecisionForm
+from events.inbox.models import OpenEvent, OpenEventQuerySet
+from ops.charts import Figures, charts, figures_of
+from tenancy.models import Enforcement
+from webhooks.models import FAILING_AFTER, Delivery, Webhook
+
+DAY = timedelta(days=1)
+RECENT = 7 * DAY
+ROWS = 6
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One number; `tone` colours it: good, warn, bad or none."""
+
+    label: str
+    icon: str
+    value: object
+    note: str
+    url: str
+    tone: str = ""
+
+
+Panel = dict[str, Any]
+"""The first rows of a list, and a link to all of it."""
+
+
+def first_page(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
+    """Unfold's callback: make the index the review inbox, except for a user who belongs to no tenant."""
+    page = admin.site.get_model_admin(OpenEvent)
+    if not page.has_view_permission(request):
+        return {**context, "title": "Welcome"}
+    return {**context, **page.variables(request, DecisionForm())}  # type: ignore[attr-defined]
+
+
+def overview(request: HttpRequest) -> HttpResponse:
+    access = access_of(request)
+    if not (access.is_operator or access.roles):
+        return HttpResponseRedirect(reverse("admin:index"))
+    now = clock.now()
+    figures = figures_of(request, now)
+    shown = {
+        "title": "Overview",
+        "board": board(request, figures, now),
+        "charts": charts(request, figures, now),
+    }
+    return TemplateResponse(request, "admin/overview.html", {**admin.site.each_context(request), **shown})
+
+
+def board(request: HttpRequest, figures: Figures, now: datetime) -> dict[str, Any]:
+    agents, certificates = scoped(request, Agent), scoped(request, Certificate)
+    opened = scoped(request, OpenEvent)
+    return {
+        "tiles": [
+            *agent_tiles(agents, now),
+            *certificate_tiles(certificates, now),
+            list_tile(scoped(request, RevocationList), now),
+            inbox_tile(opened),
+            delivery_tile(figures, now),
+            tree_tile(now),
+        ],
+        "panels": [
+            attention(agents, now),
+            *failing_webhooks(scoped(request, Webhook)),
+            waiting(opened),
+            latest_entries(scoped(request, AuditEntry)),
+            ending_soon(certificates, now),
+        ],
+    }
+
+
+def scoped(request: HttpRequest, model: type[Model]) -> Any:
+    """Return the rows that the user's own list of `model` shows."""
+    return admin.site.get_model_admin(model).get_queryset(request)
+
+
+def list_url(model: type[Model], query: str = "") -> str:
+    meta = model._meta
+    return reverse(f"admin:{meta.app_label}_{meta.model_name}_changelist") + (f"?{query}" if query else "")
+
+
+def panel(
+    title: str, rows: QuerySet[Any], columns: dict[str, Callable[[Any], object]], *, url: str, empty: str = ""
+) -> Panel:
+    """Show the first `ROWS` of `rows`; `columns` maps each heading to the value of a cell."""
+    page = f"admin:{rows.model._meta.app_label}_{rows.model._meta.model_name}_change"
+    shown = [
+        {
+            "pk": row.pk,
+            "cells": [cell(row) for cell in columns.values()],
+            "url": reverse(page, args=[row.pk]),
+        }
+        for row in rows[:ROWS]
+    ]
+    return {"title": title, "columns": list(columns), "rows": shown, "empty": empty or "None.", "url": url}
+
+
+def not_stopped(now: datetime) -> Q:
+    """Match the active agents that would have been stopped lately, were they not only observed."""
+    return is_in_mode(Enforcement.OBSERVE) & Q(
+        status=AgentStatus.ACTIVE, would_have_stopped_at__gte=now - RECENT
+    )
+
+
+def agent_tiles(agents: AgentQuerySet, now: datetime) -> list[Tile]:
+    counted = (
+        agents.order_by()
+        .values("status")
+        .annotate(count=Count("pk"), observed=Count("pk", filter=not_stopped(now)))
+    )
+    by_status = {row["status"]: row["count"] for row in counted}
+    observed = sum(row["observed"] for row in counted)
+    active, pending = by_status.get(AgentStatus.ACTIVE, 0), by_status.get(AgentStatus.PENDING, 0)
+    suspended = by_status.get(AgentStatus.SUSPENDED, 0)
+    registered = f"of {sum(by_status.values())} registered"
+    review, tone = ("await a review", "bad") if suspended else ("nothing to review", "")
+    if observed:
+        review += f"; {observed} observed would have been in {RECENT.days} days"
+    urls = {status: list_url(Agent, f"status__exact={status}") for status in AgentStatus.values}
+    return [
+        Tile("Active agents", "smart_toy", active, registered, urls["active"], "good"),
+        Tile("Pending agents", "hourglass_top", pending, "wait for a certificate", urls["pending"]),
+        Tile("Suspended agents", "pause_circle", suspended, review, urls["suspended"], tone),
+    ]
+
+
+def certificate_tiles(certificates: QuerySet[Certificate], now: datetime) -> list[Tile]:
+    active = Q(status=CertificateStatus.ACTIVE, expires_at__gte=now)
+    counts = certificates.aggregate(
+        active=Count("pk", filter=active),
+        soon=Count("pk", filter=active & Q(expires_at__lt=now + 30 * DAY)),
+        very_soon=Count("pk", filter=active & Q(expires_at__lt=now + 7 * DAY)),
+    )
+    url, soon_url = list_url(Certificate, "state=active"), list_url(Certificate, "state=30")
+    note, very_soon = "neither revoked nor expired", f"{counts['very_soon']} of them within 7 days"
+    tone = "bad" if counts["very_soon"] else "warn" if counts["soon"] else ""
+    return [
+        Tile("Active certificates", "workspace_premium", counts["active"], note, url, "good"),
+        Tile("Expire within 30 days", "event_upcoming", counts["soon"], very_soon, soon_url, tone),
+    ]
+
+
+def list_tile(lists: QuerySet[RevocationList], now: datetime) -> Tile:
+    """Return the age of the newest full list of agents' certificates."""
+    full = lists.filter(authority__role=AuthorityRole.ISSUING, authority__retired_at=None, scope="full")
+    newest = full.order_by("-number").first()
+    url = list_url(RevocationList)
+    if newest is None:
+        return Tile("Revocation list", "playlist_remove", "none", "not yet published", url, "bad")
+    age = spoken(now - newest.this_update)
+    note = f"old, number {newest.number}, {counted(newest.entry_count, 'entry', 'entries')}"
+    tone = "bad" if newest.next_update <= now else "good"
+    return Tile("Revocation list", "playlist_remove", age, note, url, tone)
+
+
+def inbox_tile(opened: OpenEventQuerySet) -> Tile:
+    """Return how many events wait for a verdict; each verdict lowers it."""
+    high, medium = opened.counts()
+    note = f"{high} high, {medium} medium" if high or medium else "every event has its verdict"
+    tone = "bad" if high else "warn" if medium else "good"
+    return Tile("Events to review", "inbox", high + medium, note, list_url(OpenEvent), tone)
+
+
+def delivery_tile(figures: Figures, now: datetime) -> Tile:
+    today = now.astimezone(UTC).date()
+    failed = sum(figures[day]["undelivered"] for day in (today, today - DAY) if day in figures)
+    url, tone = list_url(Delivery, "status__exact=failed"), "bad" if failed else ""
+    return Tile("Failed deliveries", "outbox", failed, "webhooks, today and yesterday", url, tone)
+
+
+def tree_tile(now: datetime) -> Tile:
+    """Return how many entries of the audit log are sealed, and whether witnesses vouch for them."""
+    state = log_state(now=now)
+    tone = {MET: "good", MISSING: "warn", NO_POLICY: ""}[state.quorum]
+    quorum = {MET: "quorum met", MISSING: "quorum missing", NO_POLICY: "no witnesses"}[state.quorum]
+    if state.is_contradicted:
+        tone, quorum = "bad", "a witness contradicts"
+    unsigned = state.backlog.unsealed + state.backlog.unsigned
+    note = f"{unsigned} unsigned; {quorum}"
+    return Tile("Sealed audit entries", "account_tree", state.tree_size, note, list_url(TreeHead), tone)
+
+
+def attention(agents: AgentQuerySet, now: datetime) -> Panel:
+    """List the agents that a person should review: suspended, or risky while active."""
+    risky = Q(status=AgentStatus.ACTIVE, risk_score__gte=MEDIUM)
+    rows = agents.with_mode().filter(Q(status=AgentStatus.SUSPENDED) | risky)
+    return panel(
+        "Needs attention",
+        rows.order_by("-status", "-risk_score", "-id"),
+        {
+            "Agent": lambda agent: visible(agent.name),
+            "Status": lambda agent: status_chip(agent.status),
+            "Risk": lambda agent: score_chip(agent.risk_score, band_of(agent.risk_score)),
+            "Reason": lambda agent: reason_of(agent, now),
+        },
+        empty="No agent is suspended or at risk.",
+        url=list_url(Agent, "status__exact=suspended"),
+    )
+
+
+def reason_of(agent: Agent, now: datetime) -> str:
+    """Say why a person should review the agent."""
+    if agent.status == AgentStatus.SUSPENDED:
+        return visible(agent.status_reason)
+    noted_at = agent.would_have_stopped_at
+    if agent.is_observed and noted_at is not None and noted_at >= now - RECENT:
+        return "Would have been stopped, but is only observed"
+    return f"At {band_of(agent.risk_score)} risk while active"
+
+
+def failing_webhooks(webhooks: QuerySet[Webhook]) -> list[Panel]:
+    """List the webhooks that fail or that the service disabled; no panel while there are none."""
+    failing = Q(active=True, consecutive_failures__gte=FAILING_AFTER)
+    rows = webhooks.filter(Q(disabled_at__isnull=False) | failing, deleted_at=None)
+    found = panel(
+        "Webhooks that don't deliver",
+        rows.order_by("-disabled_at", "-consecutive_failures", "-id"),
+        {
+            "Webhook": lambda row: code(shortened(row.url, 40)),
+            "State": lambda row: chip("disabled by the service" if row.disabled_at else "failing", "danger"),
+            "Failed deliveries in a row": lambda row: row.failed_deliveries,
+            "Failing since": lambda row: moment(row.failing_since) if row.failing_since else "",
+        },
+        url=list_url(Webhook),
+    )
+    return [found] if found["rows"] else []
+
+
+def waiting(opened: OpenEventQuerySet) -> Panel:
+    """List the events that wait longest for a verdict."""
+    found = panel(
+        "Events to review",
+        opened.select_related("agent").order_by("event_id"),
+        {
+            "Agent": lambda row: visible(row.agent.name),
+            "Action": lambda row: chip(row.action_type, verbatim=True),
+            "Risk": lambda row: score_chip(row.risk_score, row.risk_band),
+            "Received": lambda row: moment(row.received_at),
+        },
+        empty="No event waits for a verdict.",
+        url=list_url(OpenEvent),
+    )
+    for row in found["rows"]:
+        row["url"] = list_url(OpenEvent, f"event={row['pk']}")
+    return found
+
+
+def latest_entries(entries: QuerySet[AuditEntry]) -> Panel:
+    return panel(
+        "Latest in the audit log",
+        entries.order_by("-created_at", "-id"),
+        {
+            "Action": lambda entry: chip(entry.event_type, verbatim=True),
+            "Description": lambda entry: visible(entry.description or ""),
+            "When": lambda entry: moment(entry.created_at),
+        },
+        empty="Nothing has happened yet.",
+        url=list_url(AuditEntry),
+    )
+
+
+def ending_soon(certificates: QuerySet[Certificate], now: datetime) -> Panel:
+    active = certificates.filter(status=CertificateStatus.ACTIVE, expires_at__gte=now)
+    rows = active.filter(expires_at__lt=now + 30 * DAY)
+    return panel(
+        "Certificates that expire within 30 days",
+        rows.select_related("agent").order_by("expires_at", "id"),
+        {
+            "Agent": lambda certificate: visible(certificate.agent.name),
+            "Serial number": lambda certificate: code(shortened(certificate.serial_number, 17)),
+            "Expires": lambda certificate: moment(certificate.expires_at),
+        },
+        url=list_url(Certificate, "state=30"),
+    )

@@ -1,0 +1,1 @@
+"""Placement of tables in a Citus cluster."""

@@ -1,0 +1,59 @@
+"""`restore_check`: check an installation that was restored from backups, before it serves."""
+
+from argparse import ArgumentParser
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from auditlog.tlog.lines import TlogError
+from auditlog.tlog.notes import Note
+from certificates.lists.resuming import parse_list
+from compliance.core.commands import between
+from compliance.core.environments import Environment
+from compliance.core.errors import Invalid
+from ops.management.commands._findings import FindingsCommand
+from ops.restoring.checks import KeptElsewhere, examine
+
+SAMPLE = 50
+
+
+class Command(FindingsCommand):
+    help = (
+        "Check databases, audit log, keys, revocation lists and secrets after a restore, before the service "
+        "starts; the databases are only read. Give what was kept elsewhere: it alone shows that something is "
+        "missing at the end. Exit code 5 if a dependency is down, 6 if anything else is wrong."
+    )
+
+    def add_own_arguments(self, parser: ArgumentParser) -> None:
+        files: dict[str, Any] = {"action": "append", "default": [], "type": Path, "metavar": "FILE"}
+        parser.add_argument("--environment", choices=list(map(str, Environment)), help="check only this one")
+        parser.add_argument(
+            "--against", **files, help="a checkpoint that the audit log must contain; may be repeated"
+        )
+        parser.add_argument(
+            "--list", **files, help="a published revocation list, in DER or PEM; may be repeated"
+        )
+        parser.add_argument(
+            "--sample",
+            type=between(0, 100_000),
+            default=SAMPLE,
+            metavar="N",
+            help="agents' keys of each environment that sign (%(default)s)",
+        )
+
+    def run(self, *, now: datetime, **options: Any) -> None:
+        chosen = [Environment(options["environment"])] if options["environment"] else list(Environment)
+        evidence = _evidence(options["against"], options["list"])
+        findings = examine(chosen=chosen, evidence=evidence, sample=options["sample"], now=now)
+        self._tell(findings, as_json=options["json"])
+
+
+def _evidence(checkpoints: list[Path], lists: list[Path]) -> KeptElsewhere:
+    """Read what was kept. Raises: Invalid."""
+    try:
+        notes = [(str(path), Note.parse(path.read_bytes())) for path in checkpoints]
+        return KeptElsewhere(notes, [parse_list(path.read_bytes()) for path in lists])
+    except OSError as error:
+        raise Invalid(f"{error.filename}: {error.strerror}") from error
+    except TlogError as error:
+        raise Invalid(f"Not a checkpoint: {error}") from error

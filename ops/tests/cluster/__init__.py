@@ -1,0 +1,1 @@
+"""A cluster of the service on one machine, with Patroni, etcd, HAProxy and Valkey."""

@@ -1,0 +1,1 @@
+"""An installation that is backed up, lost, and restored elsewhere."""

@@ -1,0 +1,72 @@
+"""Where tables lie on Citus: each is listed once, and `distribute` lays them there."""
+
+from collections import Counter
+
+import pytest
+from django.apps import apps
+from django.core.management import CommandError, call_command
+from django.db import connections
+
+from agents.tests.factories import make_agent
+from compliance.stores import sql
+from ops.distribution import laying
+from ops.distribution.placements import (
+    COLUMN,
+    DISTRIBUTED,
+    LOCAL,
+    MANAGED,
+    REFERENCE,
+)
+from tenancy.tests.factories import make_tenant
+
+
+def test_each_table_has_its_place() -> None:
+    models = apps.get_models(include_auto_created=True)
+
+    listed = Counter([*DISTRIBUTED, *REFERENCE, *MANAGED, *LOCAL])
+
+    without_model = {"django_migrations", *MANAGED}
+    assert set(listed) == {model._meta.db_table for model in models} | without_model
+    assert max(listed.values()) == 1
+    assert all(LOCAL.values())
+
+
+def test_distributed_tables_have_a_tenant() -> None:
+    columns = {
+        model._meta.db_table: {field.column for field in model._meta.concrete_fields}
+        for model in apps.get_models()
+    }
+
+    assert [table for table in DISTRIBUTED if COLUMN not in columns[table]] == []
+
+
+def test_plain_postgresql_is_refused() -> None:
+    with pytest.raises(CommandError, match="no Citus coordinator"):
+        call_command("distribute", database="default")
+
+
+def test_keys_end_in_the_tenant_and_foreign_keys_go(owned: None) -> None:
+    make_agent(make_tenant())
+    wanted = {"divided": DISTRIBUTED, "copied": REFERENCE}
+    taken = laying.prepare("default", **wanted)
+    with connections["default"].cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        for statement in taken:
+            cursor.execute(statement)
+
+    assert len(taken) > len(DISTRIBUTED)
+    assert laying.prepare("default", **wanted) == []
+    assert primary_key("agents_agent") == ["id", COLUMN]
+    (one,) = sql.query("SELECT pg_get_indexdef('certificates_one_active_of_an_agent'::regclass)")
+    assert one[0].endswith("(agent_id, tenant_id) WHERE ((status)::text = 'active'::text)")
+
+
+def primary_key(table: str) -> list[str]:
+    found = sql.query(
+        "SELECT a.attname::text FROM pg_constraint k"
+        " CROSS JOIN unnest(k.conkey) WITH ORDINALITY AS key (num, n)"
+        " JOIN pg_attribute a ON (a.attrelid, a.attnum) = (k.conrelid, key.num)"
+        " WHERE k.contype = 'p' AND k.conrelid = %s::regclass ORDER BY key.n",
+        [table],
+    )
+    return [name for (name,) in found]

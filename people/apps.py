@@ -1,0 +1,35 @@
+"""People as a Django app, and the site that they sign in to."""
+
+from django.apps import AppConfig
+from django.contrib.admin.apps import SimpleAdminConfig
+from django.core.checks import register
+
+from people.checks import (
+    check_keys_possible,
+    check_relying_party,
+    check_required,
+    check_second_factor,
+)
+from people.sso.checks import check_sign_on, check_who_enters
+
+
+class PeopleConfig(AppConfig):
+    name = "people"
+    label = "people"
+
+    def ready(self) -> None:
+        register(check_second_factor)
+        register(check_relying_party)
+        register(check_sign_on)
+        register(check_required, "security", deploy=True)
+        register(check_keys_possible, "security", deploy=True)
+        register(check_who_enters, "security", deploy=True)
+
+
+class ConsoleConfig(SimpleAdminConfig):
+    """Django's admin with the console's own doors.
+
+    Its pages are loaded with its routes, so only by web processes.
+    """
+
+    default_site = "people.site.ConsoleSite"

@@ -1,0 +1,134 @@
+"""What django-allauth asks of this service: its rules of signing in, audited."""
+
+from typing import Any
+
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.core import context
+from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.usersessions.adapter import DefaultUserSessionsAdapter
+from allauth.usersessions.models import UserSession
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+
+from auditlog.actors.requests import actor_of
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.encryption import decrypt, encrypt
+from compliance.core.environments import Environment
+from people import relying_party
+from people.doors import attempts, known_browsers
+from people.doors.second_factor import shown_factor
+from people.doors.sessions import record_ended
+from people.sso import marks
+from people.sso.configuration import is_only_way
+
+
+class AccountAdapter(DefaultAccountAdapter):
+    """Signs in staff, by user name."""
+
+    def get_client_ip(self, request: HttpRequest) -> str:
+        return attempts.address_of(request)
+
+    def get_login_stages(self) -> list[str]:
+        return [
+            f"people.doors.stages.{name}"
+            for name in ("FirstFactorStage", "SecondFactorStage", "EnrolmentStage", "StillValidStage")
+        ]
+
+    def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
+        # Guessing from elsewhere keeps nobody out (OWASP, device cookies).
+        username = credentials["username"]
+        return f"{username.lower()}:{known_browsers.name_of(request, username)}"
+
+    def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
+        if is_only_way():
+            # Before anything is compared with the password.
+            self._record_wrong_password(request, credentials["username"], password_is_off=True)
+            raise ValidationError("Nobody signs in with a password here.")
+        try:
+            super().pre_authenticate(request, **credentials)
+        except ValidationError:
+            self._record_wrong_password(request, credentials["username"], locked_out=True)
+            raise
+
+    def authenticate(self, request: HttpRequest, **credentials: Any) -> Any:
+        user = super().authenticate(request, **credentials)
+        if isinstance(user, User) and not user.is_staff:
+            self.authentication_failed(request, **credentials)
+            return None
+        marks.end(request)
+        return user
+
+    def authentication_failed(self, request: HttpRequest, **credentials: Any) -> None:
+        self._record_wrong_password(request, credentials["username"])
+
+    def login(self, request: HttpRequest, user: Any) -> None:
+        factor = shown_factor(request, user)
+        with environments.use(Environment.LIVE), environments.atomic():
+            Session.objects.filter(expire_date__lt=now()).delete()
+            super().login(request, user)
+            attempts.record_sign_in(request, second_factor=factor, now=now(), **marks.facts(request))
+
+    def post_login(self, request: HttpRequest, user: Any, **kwargs: Any) -> HttpResponse:
+        answer: HttpResponse = super().post_login(request, user, **kwargs)
+        known_browsers.remember(request, answer, user)
+        return answer
+
+    def logout(self, request: HttpRequest) -> None:
+        attempts.record_sign_out(request, now=now())
+        super().logout(request)
+
+    def get_password_change_redirect_url(self, request: HttpRequest) -> str:
+        return reverse("mfa_index")
+
+    def is_reauthentication_required(self, *, app: str, **kwargs: Any) -> bool:
+        # Nothing can be asked of somebody whom the identity provider alone signs in.
+        return bool(self.get_reauthentication_methods(self.request.user))
+
+    def get_reauthentication_methods(self, user: Any) -> list[dict[str, Any]]:
+        """Return the ways to prove who one is again: second factors, keys first, else the password."""
+        found = super().get_reauthentication_methods(user)
+        factors = [method for method in found if method["id"].startswith("mfa")]
+        return sorted(factors, key=lambda method: "webauthn" not in method["id"]) or found
+
+    def send_notification_mail(self, *args: Any, **kwargs: Any) -> None:
+        """Send nothing: the audit log tells."""
+
+    def _record_wrong_password(self, request: HttpRequest, account: str, **more: Any) -> None:
+        if request.user.is_authenticated:
+            attempts.record_wrong_proof(request, proof="password", now=now(), **more)
+        else:
+            attempts.record_failure(request, account=account, now=now(), **more)
+
+
+class SessionsAdapter(DefaultUserSessionsAdapter):
+    """Audits the sessions that people end."""
+
+    def end_sessions(self, sessions: list[UserSession]) -> None:
+        user: Any = context.request.user
+        with environments.use(Environment.LIVE), environments.atomic():
+            super().end_sessions(sessions)
+            record_ended(user, len(sessions), actor=actor_of(context.request), now=now())
+
+
+class FactorAdapter(DefaultMFAAdapter):
+    """Encrypts secrets, and names the console to apps and keys."""
+
+    def encrypt(self, text: str) -> str:
+        return encrypt(text.encode()).decode()
+
+    def decrypt(self, encrypted_text: str) -> str:
+        return decrypt(encrypted_text.encode()).decode()
+
+    def get_totp_label(self, user: Any) -> str:
+        return str(user.get_username())
+
+    def get_totp_issuer(self) -> str:
+        return str(settings.SERVICE_TITLE)
+
+    def get_public_key_credential_rp_entity(self) -> dict[str, str]:
+        return {"id": relying_party.current().id, "name": settings.SERVICE_TITLE}

@@ -1,0 +1,106 @@
+"""The pages behind a one-time link, where somebody who is not signed in sets a password."""
+
+from typing import Any, Final
+
+from allauth.account.utils import perform_login
+from django.contrib import messages
+from django.contrib.auth import logout
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.views.generic import FormView
+from unfold.forms import AdminPasswordChangeForm
+
+from compliance.core.clock import now
+from people.doors import attempts, links
+from people.errors import LinkIsOver
+from people.sso.configuration import is_only_way
+
+LINK: Final = "one_time_link"
+
+
+class NewPasswordForm(AdminPasswordChangeForm):
+    """A new password, twice; it cannot be done without."""
+
+    usable_password = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            field.required = True
+
+
+def open_link(request: HttpRequest, token: str) -> HttpResponse:
+    """Keep the link's token in the session, so that no address shows it, and go to the form.
+
+    A guess is not kept: strangers could fill the table of sessions.
+    """
+    if links.user_of(token, now()) is None:
+        record_over(request)
+    else:
+        # Who knew the session before must not set the password with it.
+        request.session.cycle_key()
+        request.session[LINK] = token
+    return HttpResponseRedirect(reverse("admin:link_password"))
+
+
+def record_over(request: HttpRequest) -> None:
+    """Audit that a link was opened which is over, or never was: somebody else may have used it."""
+    attempts.record_failure(request, account="", one_time_link="over", now=now())
+
+
+class LinkPasswordView(FormView):
+    """Sets the password of the person whose link was opened."""
+
+    form_class = NewPasswordForm
+    template_name = "admin/people/link_password.html"
+    token: str
+    user: User
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        self.token = request.session.get(LINK, "")
+        user = links.user_of(self.token, now())
+        if user is None:
+            return self.over()
+        self.user = user
+        if links.signs_in(self.token):
+            return self.sign_in() if request.method == "POST" else self.shown("admin/people/sso/enter.html")
+        if is_only_way():
+            return self.shown("admin/people/sso/invitation.html")
+        return super().dispatch(request, *args, **kwargs)
+
+    def shown(self, template: str) -> HttpResponse:
+        """Show the link's page without a form for a password."""
+        context = {**(self.extra_context or {}), "username": self.user.username}
+        return TemplateResponse(self.request, template, context)
+
+    def sign_in(self) -> HttpResponse:
+        try:
+            user: Any = links.spend(token=self.token, signs_in=True, now=now())
+        except LinkIsOver:
+            return self.over()
+        logout(self.request)
+        answer: HttpResponse = perform_login(self.request, user)
+        return answer
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return {**super().get_form_kwargs(), "user": self.user}
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(username=self.user.username, **kwargs)
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        try:
+            links.use(token=self.token, password=form.cleaned_data["password1"], now=now())
+        except LinkIsOver:
+            return self.over()
+        del self.request.session[LINK]
+        messages.success(self.request, "Your password is set. Sign in with it.")
+        return HttpResponseRedirect(reverse("admin:login"))
+
+    def over(self) -> HttpResponse:
+        if self.token:
+            record_over(self.request)
+        messages.error(self.request, "This link was used, replaced or is too old. Ask for a new one.")
+        return HttpResponseRedirect(reverse("admin:login"))

@@ -1,0 +1,28 @@
+"""`second_factor_reset USERNAME --reason TEXT`: for operators who have lost app, keys and recovery codes."""
+
+from argparse import ArgumentParser
+from datetime import datetime
+from typing import Any
+
+from django.contrib.auth.models import User
+
+from auditlog.vocabulary import Actor
+from compliance.core.commands import ServiceCommand
+from people.doors import factors
+from people.errors import UserNotFound
+
+
+class Command(ServiceCommand):
+    help = "Remove a user's authenticator app, security keys and recovery codes."
+
+    def add_own_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("username")
+        parser.add_argument("--reason", required=True, help="why; kept in the audit log")
+
+    def run(self, *, now: datetime, **options: Any) -> str:
+        user = User.objects.filter(username=options["username"]).first()
+        if user is None:
+            raise UserNotFound()
+        actor = Actor.system("second_factor_reset")
+        factors.remove(user=user, reason=options["reason"], actor=actor, now=now)
+        return f"{user.username} has no second factor any more."

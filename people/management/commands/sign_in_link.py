@@ -1,0 +1,33 @@
+"""`sign_in_link USERNAME --reason TEXT`: the way in for operators while the identity provider is away."""
+
+from argparse import ArgumentParser
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.urls import reverse
+
+from auditlog.vocabulary import Actor
+from compliance.core.commands import ServiceCommand
+from people.doors import links
+from people.errors import UserNotFound
+
+
+class Command(ServiceCommand):
+    help = "Print a link that signs an operator in once, with the second factor."
+
+    def add_own_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("username")
+        parser.add_argument("--reason", required=True, help="why; kept in the audit log")
+
+    def run(self, *, now: datetime, **options: Any) -> str:
+        user = User.objects.filter(
+            username=options["username"], is_superuser=True, is_staff=True, is_active=True
+        ).first()
+        if user is None:
+            raise UserNotFound("There is no active operator of this name")
+        actor = Actor.system("sign_in_link")
+        token, link = links.make(user=user, signs_in=True, reason=options["reason"], actor=actor, now=now)
+        address = f"{settings.BASE_URL}{reverse('admin:link', args=[token])}"
+        return f"{address}\nIt works once, until {link.expires_at:%Y-%m-%d %H:%M} UTC."

@@ -1,0 +1,35 @@
+"""The console's frame around django-allauth's pages."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from django.contrib import admin
+from django.http import HttpRequest, HttpResponse
+
+from people import relying_party
+from people.sso.pages import context_of
+
+PAGES: Final = ("account_", "enrol_", "mfa_", "usersessions_")
+
+
+class SignInPagesMiddleware:
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_template_response(self, request: HttpRequest, response: Any) -> Any:
+        """Give the pages of `people.urls` what the admin gives to its own."""
+        match = request.resolver_match
+        if match and not match.namespaces and (match.url_name or "").startswith(PAGES):
+            user = request.user if request.user.is_authenticated else None
+            frame = {
+                **admin.site.each_context(request),
+                **context_of(user),
+                "title": "Your account",
+                "keys_problem": relying_party.problem(),
+            }
+            # Unfold would lead from an object to its list in the admin.
+            response.context_data = {**frame, **(response.context_data or {}), "object": None}
+        return response

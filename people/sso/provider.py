@@ -1,0 +1,126 @@
+"""What the provider publishes of itself: its endpoints (OpenID Connect Discovery 1.0) and keys (RFC 7517)."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from compliance.core.bounded_cache import BoundedCache
+from people.errors import ProviderUnavailable
+from people.sso.configuration import SignOn, is_safe_address
+from people.sso.fetching import circuit, fetch
+
+KEPT_FOR: Final = timedelta(hours=1)
+REFETCH_PAUSE: Final = timedelta(seconds=30)
+MOST_KEYS: Final = 100
+WELL_KNOWN: Final = "/.well-known/openid-configuration"
+AUTH_METHODS: Final = ("client_secret_basic", "client_secret_post")
+BY_DEFAULT: Final = "client_secret_basic"
+
+Key = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Provider:
+    """The provider's endpoints; `end_session` is empty where it offers no log-out."""
+
+    authorization: str
+    token: str
+    jwks: str
+    end_session: str
+    auth_method: str
+    names_itself: bool
+    """Whether each answer carries `iss` (RFC 9207)."""
+    fetched_at: datetime
+
+
+@dataclass(frozen=True)
+class KeySet:
+    """Public keys as the provider publishes them; `refetched_at`: when an unknown one was last looked for."""
+
+    keys: tuple[Key, ...]
+    fetched_at: datetime
+    refetched_at: datetime | None = None
+
+
+_providers: BoundedCache[str, Provider] = BoundedCache(4)
+_key_sets: BoundedCache[str, KeySet] = BoundedCache(4)
+
+
+def forget() -> None:
+    """Forget what was fetched, and that a request failed."""
+    _providers.clear()
+    _key_sets.clear()
+    circuit.succeeded()
+
+
+def provider_of(config: SignOn, now: datetime) -> Provider:
+    """Return what the issuer says of itself, at most an hour old. Raises: ProviderUnavailable."""
+    kept = _providers.get(config.issuer)
+    if kept is not None and now - kept.fetched_at < KEPT_FOR:
+        return kept
+    found = _read(_json_of(config.issuer.rstrip("/") + WELL_KNOWN, config), config, now)
+    _providers.put(config.issuer, found)
+    return found
+
+
+def keys_of(config: SignOn, now: datetime, *, lacking: bool = False) -> tuple[Key, ...]:
+    """Return the issuer's keys, at most an hour old; `lacking`: fetched again, as one was not among them.
+
+    They are not fetched again within half a minute. Raises: ProviderUnavailable.
+    """
+    kept = _key_sets.get(config.issuer)
+    if kept is not None and now - kept.fetched_at < KEPT_FOR:
+        is_asked_again = kept.refetched_at is not None and now - kept.refetched_at < REFETCH_PAUSE
+        if not lacking or is_asked_again:
+            return kept.keys
+    listed = _json_of(provider_of(config, now).jwks, config).get("keys")
+    if not isinstance(listed, list) or len(listed) > MOST_KEYS:
+        raise ProviderUnavailable("published no list of keys")
+    keys = tuple(key for key in listed if isinstance(key, dict))
+    _key_sets.put(config.issuer, KeySet(keys, now, now if lacking else None))
+    return keys
+
+
+def json_object(body: bytes) -> dict[str, Any]:
+    """Read a JSON object. Raises: ProviderUnavailable."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise ProviderUnavailable("did not answer with JSON") from error
+    if not isinstance(found, dict):
+        raise ProviderUnavailable("did not answer with an object")
+    return found
+
+
+def _json_of(url: str, config: SignOn) -> dict[str, Any]:
+    fetched = fetch(url, config=config)
+    if fetched.status != 200:
+        raise ProviderUnavailable(f"answered {fetched.status}")
+    return json_object(fetched.body)
+
+
+def _read(document: dict[str, Any], config: SignOn, now: datetime) -> Provider:
+    # Character by character (Discovery §4.3): whoever answers for another issuer is not this one.
+    if document.get("issuer") != config.issuer:
+        raise ProviderUnavailable("says that it is another issuer")
+    addresses = {}
+    for name in ("authorization_endpoint", "token_endpoint", "jwks_uri", "end_session_endpoint"):
+        address = document.get(name)
+        is_usable = isinstance(address, str) and is_safe_address(address) and "#" not in address
+        if not is_usable and name != "end_session_endpoint":
+            raise ProviderUnavailable(f"publishes no {name} that can be used")
+        addresses[name] = str(address) if is_usable else ""
+    offered = document.get("token_endpoint_auth_methods_supported", [BY_DEFAULT])
+    methods = [method for method in AUTH_METHODS if isinstance(offered, list) and method in offered]
+    if not methods:
+        raise ProviderUnavailable("takes no client secret")
+    return Provider(
+        authorization=addresses["authorization_endpoint"],
+        token=addresses["token_endpoint"],
+        jwks=addresses["jwks_uri"],
+        end_session=addresses["end_session_endpoint"],
+        auth_method=methods[0],
+        names_itself=document.get("authorization_response_iss_parameter_supported") is True,
+        fetched_at=now,
+    )

@@ -1,0 +1,258 @@
+"""Reports and their schedules in the console: officers request them, all members of the tenant read them."""
+
+from functools import partial
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html, format_html_join
+from unfold.decorators import display
+
+from auditlog.actors.requests import actor_of, record_download
+from auditlog.vocabulary import AuditAction
+from compliance.console.access import OFFICERS
+from compliance.console.actions import ActionCall, ConfirmedAction
+from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantScopedAdmin
+from compliance.console.display import EMPTY, code, pretty_json, status_chip
+from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
+from compliance.console.navigation import NavigationLine
+from compliance.core.clock import now
+from compliance.core.errors import ServiceError
+from incidents.models import Incident
+from reports import scheduling, services
+from reports.bundles.archive import bundle_file
+from reports.forms import NewReportForm, NewScheduleForm
+from reports.models import Report, ReportSchedule
+from reports.notifications.console import DraftingIncidentAdmin
+from reports.periods import DAY, following, in_words
+from reports.querysets import MAX_ATTEMPTS
+from reports.vocabulary import Cadence, ReportStatus
+
+
+def _retry(call: ActionCall) -> str:
+    services.retry(report=call.row, actor=actor_of(call.request), now=call.now)
+    return "The report was requested again."
+
+
+def _end(call: ActionCall) -> str:
+    scheduling.end_schedule(schedule=call.row, actor=actor_of(call.request), now=call.now)
+    return "The schedule has ended; its reports stay."
+
+
+RETRY = ConfirmedAction(
+    "retry",
+    "Generate again",
+    "refresh",
+    "The report is generated again, from the records as they are now.",
+    _retry,
+    is_offered=lambda report: report.status == ReportStatus.FAILED,
+    form_class=forms.Form,
+)
+END = ConfirmedAction(
+    "end",
+    "End the schedule",
+    "event_busy",
+    "No further report is requested. The reports that exist stay.",
+    _end,
+    is_offered=lambda schedule: schedule.ended_at is None,
+    form_class=forms.Form,
+    is_destructive=True,
+)
+
+
+@admin.register(Report)
+class ReportAdmin(TenantScopedAdmin):
+    """Reports; a task generates them, and a script keeps the page of an unfinished one up to date."""
+
+    navigation = NavigationLine("Evidence", 3, "Reports", "summarize")
+    form = NewReportForm
+    add_roles = OFFICERS
+    adding = "Request report"
+    confirmed_actions = (RETRY,)
+    list_display = ("span", "kind", "state", "tenant", "created_at", "completed_at")
+    list_select_related = ("tenant",)
+    list_filter = (
+        ("type", ChoicesDropdownFilter),
+        ("status", ChoicesDropdownFilter),
+        tenant_filter(),
+        ("created_at", RangeDateTimeFilter),
+    )
+    ordering = ("-created_at", "-id")
+    fieldsets = (
+        (None, {"fields": ("kind", "state", "tenant", "span", "agents", "downloads", "schedule_name")}),
+        ("Proof", {"fields": ("digest_code",)}),
+        ("Times", {"fields": ("created_at", "started_at", "completed_at")}),
+        ("Document", {"fields": ("document_json",)}),
+    )
+    add_fieldsets = ((None, {"fields": ("tenant", "type", "period", "first_day", "last_day")}),)
+    readonly_fields = (
+        *("kind", "state", "span", "agents", "downloads", "schedule_name"),
+        *("digest_code", "document_json"),
+    )
+
+    class Media:
+        js = ("console/report-progress.js",)
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        """Defer the documents in the list: they may be large."""
+        match = request.resolver_match
+        is_list = match is not None and (match.url_name or "").endswith("changelist")
+        rows = super().get_queryset(request)
+        return rows.defer("document", "pdf", "evidence", "manifest") if is_list else rows
+
+    def save_model(self, request: HttpRequest, obj: Report, form: Any, change: bool) -> None:
+        start, end = form.span()
+        made = services.request_report(
+            tenant_id=form.cleaned_data["tenant"].id,
+            type=form.cleaned_data["type"],
+            period_start=start,
+            period_end=end,
+            actor=actor_of(request),
+            now=now(),
+        )
+        obj.pk, obj.period_start, obj.period_end = made.pk, made.period_start, made.period_end
+
+    def response_add(self, request: HttpRequest, obj: Report, post_url_continue: Any = None) -> HttpResponse:
+        """Show the report's page, which follows its progress."""
+        messages.success(request, "The report was requested.")
+        return HttpResponseRedirect(self.row_url(obj))
+
+    def get_urls(self) -> list[URLPattern]:
+        found = super().get_urls()
+        for kind in ("pdf", "json", "zip"):
+            view = self.admin_site.admin_view(partial(self.download_view, kind=kind))
+            found.insert(0, path(f"<path:object_id>/download.{kind}", view, name=f"reports_report_{kind}"))
+        return [self.row_page("progress", self.progress_view), *found]
+
+    def progress_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Answer what the report's page shows of its progress, for the page's script."""
+        report = self.get_object(request, unquote(object_id))
+        if report is None:
+            return self.missing(request, object_id)
+        is_over = report.status in (ReportStatus.READY, ReportStatus.FAILED)
+        shown = {"state": self._state(report), "downloads": self._downloads(report)}
+        return JsonResponse({"is_over": is_over, **shown})
+
+    def download_view(self, request: HttpRequest, object_id: str, kind: str) -> HttpResponse:
+        report = self.get_object(request, object_id)
+        if report is None:
+            return self.missing(request, object_id)
+        try:
+            ready = services.signed(report) if kind == "zip" else services.ready(report)
+        except ServiceError as error:
+            messages.error(request, error.message)
+            return HttpResponseRedirect(self.row_url(report))
+        record_download(
+            request,
+            action=AuditAction.REPORT_DOWNLOADED,
+            tenant_id=ready.tenant_id,
+            affected_id=ready.id,
+            description=f"Report downloaded as {kind.upper()}",
+            format=kind,
+        )
+        if kind == "zip":
+            return bundle_file(ready)
+        body = bytes(ready.pdf) if kind == "pdf" else ready.document
+        headers = {"Content-Disposition": f'attachment; filename="{ready.file_name(kind)}"'}
+        return HttpResponse(body, content_type=f"application/{kind}", headers=headers)
+
+    @display(description="period", ordering="period_start")
+    def span(self, report: Report) -> str:
+        return in_words(report.period_start, report.period_end)
+
+    kind = display(lambda self, report: report.get_type_display(), description="regulation", ordering="type")
+    schedule_name = display(lambda self, report: report.schedule or EMPTY, description="schedule")
+    digest_code = display(lambda self, report: code(report.digest), description="SHA-256")
+
+    @display(description="agents")
+    def agents(self, report: Report) -> str:
+        return "All of the tenant" if report.agent_ids is None else f"{len(report.agent_ids)} named agents"
+
+    @display(description="status", ordering="status")
+    def state(self, report: Report) -> str:
+        return self._live(report, "state", self._state(report))
+
+    @display(description="download")
+    def downloads(self, report: Report) -> str:
+        return self._live(report, "downloads", self._downloads(report))
+
+    def _live(self, report: Report, part: str, shown: str) -> str:
+        """Return a part of the page that `report-progress.js` keeps up to date until the report is over."""
+        if report.status in (ReportStatus.READY, ReportStatus.FAILED):
+            return shown
+        url = reverse("admin:reports_report_progress", args=[report.pk])
+        live = '<span role="status" data-progress="{}" data-part="{}">{}</span>'
+        return format_html(live, url, part, shown)
+
+    def _state(self, report: Report) -> str:
+        chip = status_chip(report.status)
+        if report.status == ReportStatus.GENERATING and report.started_at is not None:
+            attempt = f"attempt {report.attempts} of {MAX_ATTEMPTS}"
+            return format_html("{} since {} UTC, {}", chip, f"{report.started_at:%H:%M:%S}", attempt)
+        return chip
+
+    def _downloads(self, report: Report) -> str:
+        if report.status != ReportStatus.READY:
+            return EMPTY
+        kinds = {"pdf": "PDF", "json": "JSON", **({"zip": "Signed bundle"} if report.manifest else {})}
+        links = (
+            (reverse(f"admin:reports_report_{kind}", args=[report.pk]), label)
+            for kind, label in kinds.items()
+        )
+        return format_html_join(" · ", '<a class="text-link" href="{}">{}</a>', links)
+
+    @display(description="document")
+    def document_json(self, report: Report) -> str:
+        return pretty_json(report.content) if report.status == ReportStatus.READY else EMPTY
+
+
+@admin.register(ReportSchedule)
+class ReportScheduleAdmin(TenantScopedAdmin):
+    """Schedules: a report of each month or quarter, an hour after its end."""
+
+    navigation = NavigationLine("Evidence", 4, "Report schedules", "event_repeat")
+    form = NewScheduleForm
+    add_roles = OFFICERS
+    confirmed_actions = (END,)
+    related_links = (
+        RelatedLink("Reports", "summarize", "reports_report", "schedule__id__exact"),
+        AUDIT_TRAIL,
+    )
+    list_display = ("kind", "often", "state", "tenant", "next_period", "created_at")
+    list_select_related = ("tenant",)
+    list_filter = (("type", ChoicesDropdownFilter), ("cadence", ChoicesDropdownFilter), tenant_filter())
+    ordering = ("-created_at", "-id")
+    fieldsets = (
+        (None, {"fields": ("kind", "often", "state", "tenant", "next_period", "created_at", "ended_at")}),
+    )
+    add_fieldsets = ((None, {"fields": ("tenant", "type", "cadence")}),)
+    readonly_fields = ("kind", "often", "state", "next_period")
+
+    kind = display(lambda self, row: row.get_type_display(), description="regulation", ordering="type")
+    often = display(lambda self, row: row.get_cadence_display(), description="cadence", ordering="cadence")
+    state = display(
+        lambda self, row: status_chip("ended" if row.ended_at else "active"), description="status"
+    )
+
+    @display(description="next period", ordering="next_start")
+    def next_period(self, schedule: ReportSchedule) -> str:
+        if schedule.ended_at is not None:
+            return EMPTY
+        end = following(Cadence(schedule.cadence), schedule.next_start)
+        return f"{schedule.next_start:%Y-%m-%d} to {end - DAY:%Y-%m-%d}"
+
+    def save_model(self, request: HttpRequest, obj: ReportSchedule, form: Any, change: bool) -> None:
+        made = scheduling.create_schedule(
+            tenant_id=form.cleaned_data["tenant"].id,
+            type=form.cleaned_data["type"],
+            cadence=form.cleaned_data["cadence"],
+            actor=actor_of(request),
+            now=now(),
+        )
+        obj.pk = made.pk
+
+
+admin.site.register(Incident, DraftingIncidentAdmin)

@@ -1,0 +1,78 @@
+"""The bundle: one ZIP of a report's files, which are the same octets whenever it is made."""
+
+import io
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping
+
+from django.http import HttpResponse
+
+from compliance.core.errors import Invalid
+from reports.bundles.lists import RowList
+from reports.bundles.manifest import REPORT_JSON, REPORT_PDF, pem
+from reports.models import Report
+
+MANIFEST, SIGNATURE, KEY = "manifest.json", "manifest.sig", "key.pem"
+MOST_BYTES = 512 * 1024 * 1024
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_DAMAGE = (
+    *(zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError),
+    *(EOFError, ValueError, OSError),
+)
+
+
+class NoBundle(Invalid):
+    message = "This is no bundle of a report"
+
+
+def pack(files: Mapping[str, bytes]) -> bytes:
+    """Return a ZIP of `files`, without the time of its making."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+    return out.getvalue()
+
+
+def unpack(packed: bytes) -> dict[str, bytes]:
+    """Return the files of a ZIP by name.
+
+    Raises: NoBundle, also for more than `MOST_BYTES`, and for two files of a name: another tool would unpack
+    the other of the two.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+            found = archive.infolist()
+            is_twofold = len({each.filename for each in found}) < len(found)
+            if is_twofold or sum(each.file_size for each in found) > MOST_BYTES:
+                raise NoBundle()
+            if any(each.compress_type not in _METHODS for each in found):
+                raise NoBundle()
+            return {each.filename: archive.read(each) for each in found}
+    except _DAMAGE as error:
+        raise NoBundle() from error
+
+
+def pack_lists(lists: Iterable[RowList]) -> bytes:
+    return pack({each.name: each.content for each in lists})
+
+
+def bundle(report: Report) -> bytes:
+    """Return the bundle of a signed report."""
+    return pack(
+        {
+            REPORT_JSON: report.document.encode(),
+            REPORT_PDF: bytes(report.pdf),
+            **unpack(bytes(report.evidence)),
+            MANIFEST: report.manifest.encode(),
+            SIGNATURE: bytes(report.signature),
+            KEY: pem(bytes(report.signing_key)),
+        }
+    )
+
+
+def bundle_file(report: Report) -> HttpResponse:
+    """Return the bundle of a signed report as a file to store."""
+    name = report.file_name("zip")
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "private, no-store"}
+    return HttpResponse(bundle(report), content_type="application/zip", headers=headers)

@@ -1,0 +1,1 @@
+"""The contents of reports: the regulations, the evidence, the document."""

@@ -1,0 +1,90 @@
+"""Queries of reports, and the claim of a report by a worker."""
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.db import models
+from django.db.models import F, OuterRef, Q, Subquery
+
+from compliance.core.identifiers import parse_id
+from reports.errors import ReportNotFound, ScheduleNotFound
+from reports.vocabulary import ReportStatus
+
+if TYPE_CHECKING:
+    from reports.models import Report, ReportSchedule
+
+LEASE = timedelta(minutes=30)
+"""The time after which a report is tried again that failed or whose worker is lost."""
+MAX_ATTEMPTS = 5
+AT_ONCE = 3
+"""Reports generated at once in an environment, at most one of a tenant."""
+
+
+class ReportScheduleQuerySet(models.QuerySet["ReportSchedule"]):
+    """Schedules of the current environment."""
+
+    def for_tenant(self, tenant_id: UUID) -> "ReportScheduleQuerySet":
+        return self.filter(tenant_id=tenant_id)
+
+    def find(self, schedule_id: Any) -> "ReportSchedule":
+        """Return the schedule with a client's id. Raises `ScheduleNotFound`, also if it is no UUID."""
+        schedule = self.filter(id=parse_id(str(schedule_id))).first()
+        if schedule is None:
+            raise ScheduleNotFound()
+        return schedule
+
+    def lasting(self) -> "ReportScheduleQuerySet":
+        """Return the schedules that have not ended."""
+        return self.filter(ended_at=None)
+
+
+class ReportQuerySet(models.QuerySet["Report"]):
+    """Reports of the current environment."""
+
+    def for_tenant(self, tenant_id: UUID) -> "ReportQuerySet":
+        return self.filter(tenant_id=tenant_id)
+
+    def without_files(self, *wanted: str) -> "ReportQuerySet":
+        """Leave the large columns in the database until they are asked for, but those `wanted`."""
+        return self.defer(*(name for name in ("document", "pdf", "evidence") if name not in wanted))
+
+    def unfinished(self) -> "ReportQuerySet":
+        return self.filter(status__in=[ReportStatus.PENDING, ReportStatus.GENERATING])
+
+    def claimable(self, now: datetime) -> "ReportQuerySet":
+        """Return the unfinished reports that nobody has begun, or whose lease has run out."""
+        never_begun = Q(status=ReportStatus.PENDING, started_at=None)
+        return self.unfinished().filter(never_begun | Q(started_at__lt=now - LEASE))
+
+    def startable(self, now: datetime) -> "ReportQuerySet":
+        """Return the claimable reports with attempts left."""
+        return self.claimable(now).filter(attempts__lt=MAX_ATTEMPTS)
+
+    def claim_next(self, now: datetime) -> "Report | None":
+        """Claim a report of the tenant whose last one began longest ago; None if none may begin now."""
+        at_work = self.filter(status=ReportStatus.GENERATING, started_at__gte=now - LEASE)
+        tenants = list(at_work.values_list("tenant_id", flat=True))
+        if len(tenants) >= AT_ONCE:
+            return None
+        begun = self.filter(tenant=OuterRef("tenant"), started_at__isnull=False)
+        last = Subquery(begun.order_by("-started_at").values("started_at")[:1])
+        turns = self.startable(now).exclude(tenant_id__in=tenants).annotate(turn=last)
+        first = turns.order_by(F("turn").asc(nulls_first=True), "created_at", "id").values_list(
+            "id", flat=True
+        )
+        return self.claim(first.first(), now)
+
+    def claim(self, report_id: Any, now: datetime) -> "Report | None":
+        """Claim a report for this worker; return None if it is not claimable."""
+        found = self.claimable(now).filter(id=report_id)
+        taken = found.update(status=ReportStatus.GENERATING, started_at=now, attempts=F("attempts") + 1)
+        return self.get(id=report_id) if taken else None
+
+    def find(self, report_id: Any) -> "Report":
+        """Return the report with a client's id. Raises `ReportNotFound`, also for an id that is no UUID."""
+        parsed = report_id if isinstance(report_id, UUID) else parse_id(report_id)
+        report = self.filter(id=parsed).first() if parsed else None
+        if report is None:
+            raise ReportNotFound()
+        return report

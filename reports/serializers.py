@@ -1,0 +1,155 @@
+"""Input and output of reports."""
+
+import json
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from compliance.api.pagination import Cursor
+from compliance.api.rest.fields import ChangesSerializer
+from compliance.api.rest.schema import MOMENT
+from compliance.core.clock import now
+from compliance.core.encodings import b64_encode
+from compliance.core.errors import Invalid
+from compliance.core.identifiers import parse_id
+from reports.bundles.manifest import pem
+from reports.models import Report, ReportSchedule
+from reports.periods import end_of
+from reports.vocabulary import Cadence, ReportStatus, ReportType
+
+MAX_PERIOD = timedelta(days=3_660)
+MAX_AGENTS = 1_000
+DATE_LENGTH = len("2026-11-20")
+
+
+@extend_schema_field(MOMENT)
+class MomentField(serializers.Field[Any, Any, Any, Any]):
+    """An ISO 8601 date-time, or a date: the start of that day, or with `at_end` its end."""
+
+    def __init__(self, *, at_end: bool = False, **kwargs: Any) -> None:
+        self.at_end = at_end
+        super().__init__(**kwargs)
+
+    def to_internal_value(self, data: Any) -> datetime:
+        try:
+            moment = Cursor.parse(data if isinstance(data, str) else "").at
+            return end_of(moment.date(), now()) if self.at_end and len(data) == DATE_LENGTH else moment
+        except (Invalid, OverflowError) as error:
+            raise serializers.ValidationError("Must be an ISO 8601 date or date-time.") from error
+
+
+@extend_schema_field(OpenApiTypes.UUID)
+class AgentIdField(serializers.Field[Any, Any, Any, Any]):
+    """An agent's id; the service checks that the tenant has it."""
+
+    def to_internal_value(self, data: Any) -> UUID:
+        parsed = parse_id(data)
+        if parsed is None:
+            raise serializers.ValidationError("Must be a valid UUID.")
+        return parsed
+
+
+class RequestReportSerializer(serializers.Serializer[Any]):
+    """`POST /v1/reports`."""
+
+    type = serializers.ChoiceField(choices=ReportType.choices)
+    period_start = MomentField(help_text="ISO 8601 date-time or date; included.")
+    period_end = MomentField(
+        at_end=True,
+        help_text="ISO 8601 date-time, excluded; or a date, included, today up to now; not in the future.",
+    )
+    agent_ids = serializers.ListField(
+        child=AgentIdField(),
+        min_length=1,
+        max_length=MAX_AGENTS,
+        required=False,
+        allow_null=True,
+        help_text="All agents of the tenant when omitted.",
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        start, end = attrs["period_start"], attrs["period_end"]
+        if end <= start:
+            raise serializers.ValidationError({"period_end": "Must be later than period_start."})
+        if end - start > MAX_PERIOD:
+            raise serializers.ValidationError({"period_end": f"The period exceeds {MAX_PERIOD.days} days."})
+        return attrs
+
+
+class ReportSerializer(serializers.ModelSerializer[Report]):
+    """A report's state; `digest` once it is ready."""
+
+    status = serializers.ChoiceField(choices=ReportStatus.choices)
+    type = serializers.ChoiceField(choices=ReportType.choices)
+    agent_ids = serializers.ListField(child=serializers.UUIDField(), allow_null=True)
+    digest = serializers.SerializerMethodField(
+        help_text="SHA-256 of the document in canonical JSON (RFC 8785)."
+    )
+
+    class Meta:
+        model = Report
+        fields = [
+            *("id", "type", "status", "period_start", "period_end", "agent_ids", "digest"),
+            *("created_at", "completed_at"),
+        ]
+        read_only_fields = fields
+
+    def get_digest(self, report: Report) -> str | None:
+        return report.digest or None
+
+
+class CreateScheduleSerializer(serializers.Serializer[Any]):
+    """`POST /v1/report-schedules`."""
+
+    type = serializers.ChoiceField(choices=ReportType.choices)
+    cadence = serializers.ChoiceField(choices=Cadence.choices)
+
+
+class UpdateScheduleSerializer(ChangesSerializer):
+    """`PATCH /v1/report-schedules/{id}`."""
+
+    cadence = serializers.ChoiceField(choices=Cadence.choices, required=False)
+
+
+class ReportScheduleSerializer(serializers.ModelSerializer[ReportSchedule]):
+    """A schedule; `next_start` begins the period that it reports next."""
+
+    type = serializers.ChoiceField(choices=ReportType.choices)
+    cadence = serializers.ChoiceField(choices=Cadence.choices)
+
+    class Meta:
+        model = ReportSchedule
+        fields = ["id", "type", "cadence", "next_start", "created_at", "ended_at"]
+        read_only_fields = fields
+
+
+class ReportDocumentSerializer(serializers.Serializer[Report]):
+    """A report's document and its digest."""
+
+    report = serializers.DictField(source="content")
+    digest = serializers.SerializerMethodField()
+
+    def get_digest(self, report: Report) -> dict[str, str]:
+        return {"algorithm": "SHA-256", "canonicalization": "RFC 8785", "value": report.digest}
+
+
+class ReportManifestSerializer(serializers.Serializer[Report]):
+    """A report's manifest, its signature and the key that made it."""
+
+    manifest = serializers.SerializerMethodField()
+    signature = serializers.SerializerMethodField(help_text="Base64 of 64 octets (Ed25519).")
+    public_key = serializers.SerializerMethodField(help_text="The public key in PEM.")
+
+    def get_manifest(self, report: Report) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(report.manifest)
+        return found
+
+    def get_signature(self, report: Report) -> str:
+        return b64_encode(bytes(report.signature))
+
+    def get_public_key(self, report: Report) -> str:
+        return pem(bytes(report.signing_key)).decode()

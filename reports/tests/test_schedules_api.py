@@ -1,0 +1,172 @@
+"""`/v1/report-schedules`: create, list, show, change, end."""
+
+import itertools
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from auditlog.models import AuditEntry
+from auditlog.vocabulary import Actor
+from compliance.core import environments
+from compliance.core.environments import Environment
+from compliance.core.identifiers import new_id
+from compliance.tests.client import ApiClient
+from reports.models import ReportSchedule
+from reports.scheduling import SETTLING, create_schedule, run_schedules
+from tenancy.models import Tenant
+from tenancy.tests.factories import make_key, make_tenant, make_test_key
+
+PATH = "/v1/report-schedules"
+BODY = {"type": "mica", "cadence": "month"}
+JANUARY, FEBRUARY, APRIL = (datetime(2026, month, 1, tzinfo=UTC) for month in (1, 2, 4))
+
+
+@pytest.fixture
+def tenant() -> Tenant:
+    return make_tenant()
+
+
+@pytest.fixture
+def client(api: ApiClient, tenant: Tenant) -> ApiClient:
+    return api.as_key(make_key(tenant))
+
+
+def make_schedule(tenant: Tenant, at: datetime = JANUARY, **fields: Any) -> ReportSchedule:
+    given = {**BODY, **fields}
+    return create_schedule(tenant_id=tenant.id, actor=Actor.system("tests"), now=at, **given)
+
+
+def of(schedule: ReportSchedule) -> str:
+    return f"{PATH}/{schedule.id}"
+
+
+def test_schedule_is_made_and_shown(client: ApiClient, tenant: Tenant) -> None:
+    answer = client.post(PATH, BODY)
+
+    made = answer.json()["data"]
+    assert answer.status_code == 201
+    assert set(made) == {"id", "type", "cadence", "next_start", "created_at", "ended_at"}
+    assert client.get(f"{PATH}/{made['id']}").json()["data"] == made
+    entry = AuditEntry.objects.for_tenant(tenant.id).of_type("report.scheduled").get()
+    assert (entry.actor_kind, entry.affected_id) == ("api_key", made["id"])
+
+
+def test_one_that_lasts_is_answered_again(client: ApiClient) -> None:
+    first, second = client.post(PATH, BODY), client.post(PATH, BODY)
+
+    assert first.json() == second.json()
+    assert ReportSchedule.objects.count() == 1
+
+
+def test_same_idempotency_key_makes_one(client: ApiClient) -> None:
+    def ask(cadence: str) -> Any:
+        return client.post(PATH, {**BODY, "cadence": cadence}, Idempotency_Key="once")
+
+    first, again, other = ask("month"), ask("month"), ask("quarter")
+
+    assert again.json() == first.json()
+    assert (again.headers["Idempotent-Replayed"], other.status_code) == ("true", 409)
+
+
+def test_list_pages_newest_first(client: ApiClient, tenant: Tenant) -> None:
+    old, new = make_schedule(tenant), make_schedule(tenant, FEBRUARY, type="eu_ai_act")
+
+    first = client.get(f"{PATH}?limit=1").json()
+    second = client.get(f"{PATH}?limit=1&before={first['next_cursor']}").json()
+
+    assert [row["id"] for row in first["data"] + second["data"]] == [str(new.id), str(old.id)]
+    assert (first["has_next_page"], second["has_next_page"]) == (True, False)
+
+
+def test_longer_cadence_goes_on_with_the_period_of_the_next_start(client: ApiClient, tenant: Tenant) -> None:
+    schedule = make_schedule(tenant, FEBRUARY)
+
+    answer = client.patch(of(schedule), {"cadence": "quarter"})
+
+    assert answer.status_code == 200
+    assert answer.json()["data"]["next_start"] == "2026-01-01T00:00:00Z"
+    assert AuditEntry.objects.for_tenant(tenant.id).of_type("report.schedule_changed").count() == 1
+
+
+def test_cadence_whose_period_is_reported_in_part_is_refused(client: ApiClient, tenant: Tenant) -> None:
+    schedule = make_schedule(tenant)
+    run_schedules(now=FEBRUARY + SETTLING)
+
+    answer = client.patch(of(schedule), {"cadence": "quarter"})
+
+    assert answer.status_code == 422
+    assert "end the schedule" in answer.json()["error"]
+
+
+def test_cadence_of_another_schedule_is_refused(client: ApiClient, tenant: Tenant) -> None:
+    schedule = make_schedule(tenant)
+    make_schedule(tenant, cadence="quarter")
+
+    assert client.patch(of(schedule), {"cadence": "quarter"}).status_code == 409
+
+
+@pytest.mark.parametrize("body", [{}, {"cadence": "week"}, {"type": "mica"}, {"cadence": None}])
+def test_senseless_changes_are_refused(client: ApiClient, tenant: Tenant, body: dict[str, Any]) -> None:
+    assert client.patch(of(make_schedule(tenant)), body).status_code == 400
+
+
+@pytest.mark.parametrize("body", [{}, {"type": "mica"}, {**BODY, "type": "gdpr"}, {**BODY, "cadence": 1}])
+def test_senseless_schedules_are_refused(client: ApiClient, body: dict[str, Any]) -> None:
+    assert client.post(PATH, body).status_code == 400
+
+
+def test_ended_schedule_is_shown_and_requests_nothing(client: ApiClient, tenant: Tenant) -> None:
+    schedule = make_schedule(tenant)
+
+    answer = client.delete(of(schedule))
+
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert client.get(of(schedule)).json()["data"]["ended_at"] is not None
+    assert run_schedules(now=APRIL) == 0
+    assert client.delete(of(schedule)).status_code == 422
+    assert client.patch(of(schedule), {"cadence": "quarter"}).status_code == 422
+    assert make_schedule(tenant).id != schedule.id
+
+
+@pytest.mark.parametrize("method", ["get", "patch", "delete"])
+def test_foreign_and_unknown_schedules_are_not_found(client: ApiClient, method: str) -> None:
+    foreign = make_schedule(make_tenant("Rival"))
+
+    for wanted in (foreign.id, new_id(), "x"):
+        body = ({"cadence": "quarter"},) if method == "patch" else ()
+        assert getattr(client, method)(f"{PATH}/{wanted}", *body).status_code == 404
+    assert client.get(PATH).json()["data"] == []
+    foreign.refresh_from_db()
+    assert (foreign.cadence, foreign.ended_at) == ("month", None)
+
+
+def test_sandbox_has_schedules_of_its_own(api: ApiClient, tenant: Tenant) -> None:
+    live = make_schedule(tenant)
+    sandbox = api.as_key(make_test_key(tenant))
+
+    made = sandbox.post(PATH, BODY).json()["data"]
+
+    assert sandbox.get(of(live)).status_code == 404
+    assert ReportSchedule.objects.get().id == live.id
+    with environments.use(Environment.TEST):
+        assert str(ReportSchedule.objects.get().id) == made["id"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "scope"),
+    [
+        ("get", PATH, "reports:write"),
+        ("get", f"{PATH}/{new_id()}", "reports:write"),
+        ("post", PATH, "reports:read"),
+        ("patch", f"{PATH}/{new_id()}", "reports:read"),
+        ("delete", f"{PATH}/{new_id()}", "reports:read"),
+    ],
+    ids=itertools.count(),
+)
+def test_key_without_the_scope_is_refused(
+    api: ApiClient, tenant: Tenant, method: str, path: str, scope: str
+) -> None:
+    client = api.as_key(make_key(tenant, scopes=[scope]))
+
+    assert getattr(client, method)(path).status_code == 403

@@ -1,0 +1,231 @@
+"""`/v1/reports`: request a report, poll it, read it as JSON or PDF."""
+
+from typing import ClassVar
+
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.response import Response
+
+from auditlog.actors.requests import record_taken
+from auditlog.vocabulary import Actor, AuditAction
+from compliance.api.gate import Scope
+from compliance.api.idempotency import idempotent
+from compliance.api.pagination import keyset_page, ok, page, read_choice, read_cursor, read_limit
+from compliance.api.rest.requests import ApiRequest
+from compliance.api.rest.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
+from compliance.api.rest.views import ApiViewSet, validated
+from compliance.core.clock import now
+from reports import services
+from reports.bundles.archive import bundle_file
+from reports.content import builder
+from reports.errors import ReportFailed, ReportGenerating, ReportNotFound
+from reports.models import Report
+from reports.serializers import (
+    ReportDocumentSerializer,
+    ReportManifestSerializer,
+    ReportSerializer,
+    RequestReportSerializer,
+)
+from reports.vocabulary import ReportStatus, ReportType
+
+REPORT_ID = OpenApiParameter("report_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
+NOT_FOUND = {"e404": ReportNotFound.message}
+NOT_READY = {**NOT_FOUND, "e422": ReportFailed.message, "e425": ReportGenerating.message}
+REQUEST_EXAMPLE = OpenApiExample(
+    "A quarter",
+    request_only=True,
+    value={"type": "eu_ai_act", "period_start": "2026-07-01", "period_end": "2026-09-30"},
+)
+
+MANIFEST_EXAMPLE = OpenApiExample(
+    "A signed manifest",
+    response_only=True,
+    status_codes=["200"],
+    value={
+        "data": {
+            "manifest": {
+                "format": "report-manifest/1",
+                "report_id": "019ac2f0-5a5e-7c3e-9d4b-3f6f0f1f2a10",
+                "type": "eu_ai_act",
+                "environment": "live",
+                "tenant_id": "019ac2f0-0000-7000-8000-000000000001",
+                "period_start": "2026-07-01T00:00:00Z",
+                "period_end": "2026-10-01T00:00:00Z",
+                "covered_until": "2026-10-01T00:00:00Z",
+                "generated_at": "2026-10-01T01:00:02Z",
+                "model_versions": ["3.0"],
+                "files": [{"name": "report.json", "bytes": 20480, "sha256": "9f86d081884c7d65" * 4}],
+                "audit_log_checkpoint": None,
+                "key": {"algorithm": "Ed25519", "sha256": "2c26b46b68ffc68f" * 4},
+            },
+            "signature": "tN0\u2026Bw==",
+            "public_key": "-----BEGIN PUBLIC KEY-----\n\u2026\n-----END PUBLIC KEY-----\n",
+        }
+    },
+)
+
+
+class ReportViewSet(ApiViewSet):
+    """The tenant's reports."""
+
+    schema_tag = "Reports"
+    required_scopes: ClassVar = {
+        "create": Scope.REPORTS_WRITE,
+        "list": Scope.REPORTS_READ,
+        "retrieve": Scope.REPORTS_READ,
+        "document": Scope.REPORTS_READ,
+        "pdf": Scope.REPORTS_READ,
+        "manifest": Scope.REPORTS_READ,
+        "bundle": Scope.REPORTS_READ,
+        "document_schema": Scope.REPORTS_READ,
+    }
+
+    @extend_schema(
+        operation_id="requestReport",
+        summary="Ask for a compliance report",
+        description=(
+            "States which records exist for each provision, and which do not; never a verdict. "
+            "Poll `GET /v1/reports/{id}` until it no longer answers 425. "
+            "A period that has not ended is refused. The same request answers the report that is under way; "
+            "429 while ten of the tenant are."
+        ),
+        request=RequestReportSerializer,
+        parameters=[IDEMPOTENCY_KEY],
+        examples=[REQUEST_EXAMPLE],
+        responses={202: enveloped(ReportSerializer), **errors(*KEYED, 409, e404="Agent not found")},
+    )
+    @idempotent
+    def create(self, request: ApiRequest) -> Response:
+        report = services.request_report(
+            tenant_id=request.auth.tenant_id,
+            **validated(RequestReportSerializer, request),
+            actor=Actor.api_key(request.auth.id),
+            now=now(),
+        )
+        return ok(ReportSerializer(report).data, status=202)
+
+    @extend_schema(
+        operation_id="listReports",
+        summary="List reports, newest first",
+        parameters=[
+            OpenApiParameter("type", OpenApiTypes.STR, enum=ReportType.values),
+            OpenApiParameter("status", OpenApiTypes.STR, enum=ReportStatus.values),
+            BEFORE,
+            LIMIT,
+        ],
+        responses={200: paged(ReportSerializer, tells_next=True), **errors(*KEYED)},
+    )
+    def list(self, request: ApiRequest) -> Response:
+        params = request.query_params
+        kind = read_choice(params, "type", ReportType.values)
+        status = read_choice(params, "status", ReportStatus.values)
+        chosen = {name: value for name, value in (("type", kind), ("status", status)) if value}
+        reports = Report.objects.for_tenant(request.auth.tenant_id).filter(**chosen).without_files()
+        found = keyset_page(reports, cursor=read_cursor(params), limit=read_limit(params), field="created_at")
+        rows = ReportSerializer(found.rows, many=True).data
+        return page(rows, next_cursor=found.next_cursor, has_next_page=found.has_next)
+
+    @extend_schema(
+        operation_id="getReport",
+        summary="Follow a report",
+        description="425 with `Retry-After` until it is `ready` or `failed`; the list shows it meanwhile.",
+        parameters=[REPORT_ID],
+        responses={
+            200: enveloped(ReportSerializer),
+            **errors(*KEYED, **NOT_FOUND, e425=ReportGenerating.message),
+        },
+    )
+    def retrieve(self, request: ApiRequest, report_id: str) -> Response:
+        report = Report.objects.for_tenant(request.auth.tenant_id).without_files().find(report_id)
+        return ok(ReportSerializer(services.finished(report)).data)
+
+    @extend_schema(
+        operation_id="getReportDocument",
+        summary="Read a report as JSON",
+        description=(
+            "`digest.value` is the SHA-256 of `report` in canonical JSON; "
+            "`GET /v1/reports/schema` describes it."
+        ),
+        parameters=[REPORT_ID],
+        responses={200: enveloped(ReportDocumentSerializer), **errors(*KEYED, **NOT_READY)},
+    )
+    def document(self, request: ApiRequest, report_id: str) -> Response:
+        found = Report.objects.for_tenant(request.auth.tenant_id).without_files("document").find(report_id)
+        report = services.ready(found)
+        _record_taken(request, report, "json")
+        return ok(ReportDocumentSerializer(report).data)
+
+    @extend_schema(
+        operation_id="getReportPdf",
+        summary="Read a report as PDF",
+        parameters=[REPORT_ID],
+        responses={
+            (200, "application/pdf"): OpenApiResponse(OpenApiTypes.BINARY, "The report for people"),
+            **errors(*KEYED, **NOT_READY),
+        },
+    )
+    def pdf(self, request: ApiRequest, report_id: str) -> HttpResponse:
+        found = Report.objects.for_tenant(request.auth.tenant_id).without_files("pdf").find(report_id)
+        report = services.ready(found)
+        _record_taken(request, report, "pdf")
+        name = report.file_name("pdf")
+        headers = {"Content-Disposition": f'attachment; filename="{name}"', "ETag": f'"{report.digest}"'}
+        return HttpResponse(bytes(report.pdf), content_type="application/pdf", headers=headers)
+
+    @extend_schema(
+        operation_id="getReportManifest",
+        summary="Read a report's signed manifest",
+        description=(
+            "The digests of the report's files, its period, the versions of the scorer and the audit log's "
+            "checkpoint. `signature` is Ed25519 over the canonical JSON of `manifest`, by a key of the "
+            "audit log."
+        ),
+        parameters=[REPORT_ID],
+        examples=[MANIFEST_EXAMPLE],
+        responses={200: enveloped(ReportManifestSerializer), **errors(*KEYED, **NOT_READY)},
+    )
+    def manifest(self, request: ApiRequest, report_id: str) -> Response:
+        found = Report.objects.for_tenant(request.auth.tenant_id).without_files()
+        return ok(ReportManifestSerializer(services.signed(found.find(report_id))).data)
+
+    @extend_schema(
+        operation_id="getReportBundle",
+        summary="Download a report with all that proves it",
+        description=(
+            "A ZIP of JSON, PDF, the lists of rows, manifest, signature and public key, which `openssl` "
+            "checks without this service; the PDF prints the commands."
+        ),
+        parameters=[REPORT_ID],
+        responses={
+            (200, "application/zip"): OpenApiResponse(OpenApiTypes.BINARY, "The bundle"),
+            **errors(*KEYED, **NOT_READY),
+        },
+    )
+    def bundle(self, request: ApiRequest, report_id: str) -> HttpResponse:
+        report = services.signed(Report.objects.for_tenant(request.auth.tenant_id).find(report_id))
+        _record_taken(request, report, "zip")
+        return bundle_file(report)
+
+    @extend_schema(
+        operation_id="getReportSchema",
+        summary="Read the JSON Schema of reports",
+        description="JSON Schema (draft 2020-12) of `report` in `GET /v1/reports/{id}/json`, format 2.",
+        responses={
+            (200, "application/schema+json"): OpenApiResponse(OpenApiTypes.OBJECT, "The schema"),
+            **errors(*KEYED),
+        },
+    )
+    def document_schema(self, request: ApiRequest) -> HttpResponse:
+        return HttpResponse(builder.SCHEMA_TEXT, content_type="application/schema+json")
+
+
+def _record_taken(request: ApiRequest, report: Report, kind: str) -> None:
+    record_taken(
+        actor=Actor.api_key(request.auth.id),
+        action=AuditAction.REPORT_DOWNLOADED,
+        tenant_id=report.tenant_id,
+        affected_id=report.id,
+        description=f"Report downloaded as {kind.upper()}",
+        format=kind,
+    )

@@ -1,0 +1,623 @@
+# mypy: disable-error-code=empty-body
+"""An operation for each endpoint, in groups, generated from the OpenAPI description by deploy/release."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Generic
+
+from agentid.client.generated import results
+from agentid.client.operation import FORM, UNSET, Group, S, Unset, listing, operation
+from agentid.client.transport import Prove
+
+
+class Agents(Group[S]):
+    """Calls of `client.agents`."""
+
+    @operation("GET", "/1.0/identifiers/{did}", bare=True, camel=True)
+    def resolve(
+        self, did: str, *, version_id: str | None = None, version_time: datetime | str | None = None
+    ) -> Mapping[str, Any]:
+        """Resolve an agent's decentralized identifier."""
+
+    @operation("GET", "/v1/agent-cards/{did}", bare=True)
+    def card(self, did: str) -> Mapping[str, Any]:
+        """The signed A2A card of an agent that publishes one."""
+
+    @listing("/v1/agents")
+    def list(
+        self, *, before: datetime | str | None = None, limit: int | None = None, status: str | None = None
+    ) -> results.Agent:
+        """List agents, newest first."""
+
+    @operation("POST", "/v1/agents")
+    def register(
+        self, *, name: str, model_hash: str, model: str | None = None, version: str | None = None,
+        description: str | None = None, inbox_address: str | None = None,
+        financial_scope: Mapping[str, Any] | None = None, agent_card: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, Any] | None = None, enforcement: str | None = None, idempotency_key: str = ""
+    ) -> results.Agent:
+        """Register an agent."""
+
+    @operation("GET", "/v1/agents/{agent_id}")
+    def get(self, agent_id: str) -> results.Agent:
+        """Fetch an agent."""
+
+    @operation("PATCH", "/v1/agents/{agent_id}")
+    def update(
+        self, agent_id: str, *, model: str | Unset | None = UNSET, version: str | Unset | None = UNSET,
+        description: str | Unset | None = UNSET, inbox_address: str | Unset | None = UNSET,
+        financial_scope: Mapping[str, Any] | Unset | None = UNSET,
+        agent_card: Mapping[str, Any] | Unset | None = UNSET,
+        metadata: Mapping[str, Any] | Unset | None = UNSET, enforcement: str | Unset | None = UNSET,
+        name: str | Unset = UNSET, model_hash: str | Unset = UNSET
+    ) -> results.UpdatedAgent:
+        """Edit an agent's profile."""
+
+    @operation("POST", "/v1/agents/{agent_id}/certify")
+    def certify(self, agent_id: str, *, idempotency_key: str = "") -> results.Certificate:
+        """Issue a certificate for an agent."""
+
+    @operation("POST", "/v1/agents/{agent_id}/reinstate")
+    def reinstate(self, agent_id: str, reason: str) -> results.Agent:
+        """Reinstate a suspended agent."""
+
+    @operation("POST", "/v1/agents/{agent_id}/renew")
+    def renew(self, agent_id: str, *, idempotency_key: str = "") -> results.Certificate:
+        """Issue a successor of the agent's active certificate."""
+
+    @operation("POST", "/v1/agents/{agent_id}/retire")
+    def retire(self, agent_id: str, reason: str) -> results.Agent:
+        """Retire an agent for good."""
+
+    @operation("POST", "/v1/agents/{agent_id}/suspend")
+    def suspend(self, agent_id: str, reason: str) -> results.Agent:
+        """Suspend an agent and put its certificate on hold."""
+
+
+class AuditLog(Group[S]):
+    """Calls of `client.audit_log`."""
+
+    @listing("/v1/audit-log")
+    def list(
+        self, *, action: str | None = None, actor_id: str | None = None, actor_kind: str | None = None,
+        actor_type: str | None = None, affected_id: str | None = None, after: datetime | str | None = None,
+        before: datetime | str | None = None, event_type: str | None = None, limit: int | None = None
+    ) -> results.AuditEntry:
+        """Query the audit log."""
+
+    @operation("GET", "/v1/audit-log/{entry_id}/proof", accept="text/plain")
+    def proof(self, entry_id: str) -> str:
+        """An entry's proof, to verify offline."""
+
+    @operation("GET", "/v1/audit-log/export", accept="application/jsonl")
+    def export(
+        self, *, action: str | None = None, actor_id: str | None = None, actor_kind: str | None = None,
+        actor_type: str | None = None, affected_id: str | None = None, after: datetime | str | None = None,
+        before: datetime | str | None = None, event_type: str | None = None, format_: str | None = None
+    ) -> bytes:
+        """Export the audit log with proofs."""
+
+    @operation("GET", "/v1/audit-log/checkpoint", accept="text/plain")
+    def checkpoint(self) -> str:
+        """The newest checkpoint."""
+
+    @operation("GET", "/v1/audit-log/consistency")
+    def consistency(self, *, from_: int | None = None, to: int | None = None) -> results.Consistency:
+        """Prove that one tree begins with another."""
+
+    @operation("GET", "/v1/audit-log/keys", accept="text/plain")
+    def keys(self) -> str:
+        """The log's verifier keys."""
+
+    @operation("GET", "/v1/audit-log/status")
+    def status(self) -> results.LogState:
+        """How far the log is sealed, signed and witnessed."""
+
+    @operation("GET", "/v1/audit-log/tile/{level}/{path}", accept="application/octet-stream")
+    def tile(self, level: int, path: str) -> bytes:
+        """A tile of hashes."""
+
+    @operation("GET", "/v1/audit-log/tile/entries/{path}", accept="application/octet-stream")
+    def entries(self, path: str) -> bytes:
+        """A bundle of leaves."""
+
+    @operation("GET", "/v1/audit-log/test/checkpoint", accept="text/plain")
+    def sandbox_checkpoint(self) -> str:
+        """The newest checkpoint."""
+
+    @operation("GET", "/v1/audit-log/test/consistency")
+    def sandbox_consistency(self, *, from_: int | None = None, to: int | None = None) -> results.Consistency:
+        """Prove that one tree begins with another."""
+
+    @operation("GET", "/v1/audit-log/test/keys", accept="text/plain")
+    def sandbox_keys(self) -> str:
+        """The log's verifier keys."""
+
+    @operation("GET", "/v1/audit-log/test/status")
+    def sandbox_status(self) -> results.LogState:
+        """How far the log is sealed, signed and witnessed."""
+
+    @operation("GET", "/v1/audit-log/test/tile/{level}/{path}", accept="application/octet-stream")
+    def sandbox_tile(self, level: int, path: str) -> bytes:
+        """A tile of hashes."""
+
+    @operation("GET", "/v1/audit-log/test/tile/entries/{path}", accept="application/octet-stream")
+    def sandbox_entries(self, path: str) -> bytes:
+        """A bundle of leaves."""
+
+
+class Authorities(Group[S]):
+    """Calls of `client.authorities`."""
+
+    @operation("GET", "/v1/ca")
+    def list(self, *, environment: str | None = None) -> results.Chain:
+        """The CA certificates of an environment."""
+
+    @operation("GET", "/v1/ca/{serial}", accept="application/pkix-cert")
+    def get(self, serial: str) -> bytes:
+        """One CA certificate."""
+
+    @operation("GET", "/v1/crl", accept="application/pkix-crl")
+    def crl(self, *, environment: str | None = None) -> bytes:
+        """The current certificate revocation list."""
+
+    @operation("GET", "/v1/crl/{serial}", accept="application/pkix-crl")
+    def crl_of(self, serial: str) -> bytes:
+        """The revocation list of one CA."""
+
+    @operation("GET", "/v1/crl/{serial}/{part}", accept="application/pkix-crl")
+    def crl_part(self, serial: str, part: str) -> bytes:
+        """One shard of a CA's revocation list, or its delta."""
+
+    @operation(
+        "POST", "/v1/ocsp", accept="application/ocsp-response", body="application/ocsp-request",
+        repeatable=True
+    )
+    def ocsp(self, request: bytes) -> bytes:
+        """Ask for the status of certificates by OCSP."""
+
+    @operation("GET", "/v1/ocsp/{encoded}", accept="application/ocsp-response")
+    def ocsp_by_address(self, encoded: str) -> bytes:
+        """Ask for the status of certificates by OCSP, in the address."""
+
+
+class Certificates(Group[S]):
+    """Calls of `client.certificates`."""
+
+    @listing("/v1/certificates")
+    def list(
+        self, *, agent_id: str | None = None, before: datetime | str | None = None, limit: int | None = None,
+        status: str | None = None
+    ) -> results.Certificate:
+        """List certificates, newest first."""
+
+    @operation("GET", "/v1/certificates/{certificate_id}")
+    def get(self, certificate_id: str) -> results.Certificate:
+        """Fetch a certificate."""
+
+    @operation("POST", "/v1/certificates/{certificate_id}/renew")
+    def renew(self, certificate_id: str, *, idempotency_key: str = "") -> results.Certificate:
+        """Issue a successor and supersede this certificate."""
+
+    @operation("POST", "/v1/certificates/{certificate_id}/revoke")
+    def revoke(self, certificate_id: str, reason: str) -> results.Revocation:
+        """Revoke a certificate."""
+
+    @operation("GET", "/v1/verify/{serial}")
+    def verify(self, serial: str, *, at: datetime | str | None = None) -> results.Verification:
+        """Verify a certificate by its serial number."""
+
+
+class Delegation(Group[S]):
+    """Calls of `client.delegation`."""
+
+    @operation("GET", "/.well-known/jwks.json", bare=True)
+    def jwks(self, *, environment: str | None = None) -> Mapping[str, Any]:
+        """The public keys that verify delegation tokens."""
+
+    @operation("POST", "/v1/agents/{agent_id}/delegation")
+    def issue(
+        self, agent_id: str, chain: Sequence[Mapping[str, Any]], *, scope: str | None = None,
+        audience: str | None = None, ttl_seconds: int | None = None, parent_token: str | None = None,
+        dpop_jkt: str | None = None, proof: str | Prove | None = None, idempotency_key: str = ""
+    ) -> results.Delegation:
+        """Issue a delegation token."""
+
+    @operation("POST", "/v1/delegation/verify", repeatable=True)
+    def verify(self, token: str, *, audience: str | None = None) -> results.DelegationVerdict:
+        """Verify a delegation token."""
+
+    @listing("/v1/delegations")
+    def list(
+        self, *, active: bool | None = None, agent_id: str | None = None,
+        before: datetime | str | None = None, limit: int | None = None
+    ) -> results.IssuedToken:
+        """List issued delegation tokens, newest first."""
+
+    @operation("GET", "/v1/delegations/{token_id}")
+    def get(self, token_id: str) -> results.IssuedToken:
+        """Fetch an issued delegation token."""
+
+    @operation("POST", "/v1/delegations/{token_id}/revoke")
+    def revoke(self, token_id: str, reason: str) -> results.IssuedToken:
+        """Revoke a delegation token and all that came of it."""
+
+    @operation("GET", "/v1/status-lists/{list_id}", accept="application/statuslist+jwt")
+    def status_list(self, list_id: str) -> str:
+        """The statuses of issued tokens as a signed list."""
+
+
+class Events(Group[S]):
+    """Calls of `client.events`."""
+
+    @listing("/v1/events")
+    def list(
+        self, *, action_type: str | None = None, agent_id: str | None = None, band: str | None = None,
+        before: datetime | str | None = None, limit: int | None = None
+    ) -> results.BehaviorEvent:
+        """List events, newest first."""
+
+    @operation("POST", "/v1/events", camel=True)
+    def record(
+        self, *, agent_id: str, action_type: str, details: Mapping[str, Any] | None = None,
+        occurred_at: datetime | str | None = None, session_id: str | None = None, chain_id: str | None = None,
+        idempotency_key: str = ""
+    ) -> results.BehaviorEvent:
+        """Record an agent's action and score its risk."""
+
+    @operation("GET", "/v1/events/{event_id}")
+    def get(self, event_id: str) -> results.ExplainedEvent:
+        """Fetch an event and why it scored as it did."""
+
+    @operation("POST", "/v1/events/{event_id}/review")
+    def review(
+        self, event_id: str, verdict: str, *, note: str | None = None, idempotency_key: str = ""
+    ) -> results.EventReview:
+        """Say what an event was: part of an attack, or ordinary after all."""
+
+    @operation("POST", "/v1/events/batch")
+    def record_batch(
+        self, events: Sequence[Mapping[str, Any]], *, idempotency_key: str = ""
+    ) -> tuple[results.BatchResult, ...]:
+        """Record up to 1,000 actions at once."""
+
+
+class GatewayRoutes(Group[S]):
+    """Calls of `client.gateway_routes`."""
+
+    @operation("GET", "/v1/gateway/routes")
+    def list(self) -> tuple[results.GatewayRoute, ...]:
+        """List gateway routes by name."""
+
+    @operation("POST", "/v1/gateway/routes")
+    def create(
+        self, *, name: str, credentials: Sequence[str], action: str | None = None,
+        audience: str | None = None, highest_band: str | None = None, root: str | None = None,
+        agents: str | None = None, nonce_required: bool | None = None, uncertified_agents: bool | None = None,
+        idempotency_key: str = ""
+    ) -> results.GatewayRoute:
+        """Create a gateway route."""
+
+    @operation("GET", "/v1/gateway/routes/{route_id}")
+    def get(self, route_id: str) -> results.GatewayRoute:
+        """Fetch a gateway route."""
+
+    @operation("PATCH", "/v1/gateway/routes/{route_id}")
+    def update(
+        self, route_id: str, *, action: str | Unset | None = UNSET, audience: str | Unset | None = UNSET,
+        highest_band: str | Unset = UNSET, root: str | Unset = UNSET, agents: str | Unset = UNSET,
+        nonce_required: bool | Unset = UNSET, uncertified_agents: bool | Unset = UNSET,
+        name: str | Unset = UNSET, credentials: Sequence[str] | Unset = UNSET
+    ) -> results.GatewayRoute:
+        """Edit a gateway route."""
+
+    @operation("DELETE", "/v1/gateway/routes/{route_id}", repeatable=True)
+    def delete(self, route_id: str) -> None:
+        """Delete a gateway route."""
+
+
+class Incidents(Group[S]):
+    """Calls of `client.incidents`."""
+
+    @listing("/v1/incidents")
+    def list(
+        self, *, agent_id: str | None = None, before: datetime | str | None = None, limit: int | None = None,
+        severity: str | None = None, state: str | None = None
+    ) -> results.Incident:
+        """List incidents, newest first."""
+
+    @operation("GET", "/v1/incidents/{incident_id}")
+    def get(self, incident_id: str) -> results.IncidentDetail:
+        """Fetch an incident."""
+
+    @operation("PATCH", "/v1/incidents/{incident_id}")
+    def update(
+        self, incident_id: str, *, title: str | Unset = UNSET, state: str | Unset = UNSET,
+        severity: str | Unset = UNSET, owner: str | Unset = UNSET,
+        aware_at: datetime | str | Unset | None = UNSET, serious_harm: str | Unset = UNSET,
+        ai_act_reported_at: datetime | str | Unset | None = UNSET, dora_class: str | Unset = UNSET,
+        classified_at: datetime | str | Unset | None = UNSET,
+        dora_initial_at: datetime | str | Unset | None = UNSET,
+        dora_intermediate_at: datetime | str | Unset | None = UNSET,
+        dora_final_at: datetime | str | Unset | None = UNSET, merged_into: str | Unset = UNSET,
+        note: str | Unset = UNSET, attachment: Mapping[str, Any] | Unset = UNSET
+    ) -> results.IncidentDetail:
+        """State what is known of an incident."""
+
+    @operation("GET", "/v1/incidents/{incident_id}/export")
+    def export(self, incident_id: str) -> results.IncidentExport:
+        """Export the whole record of an incident."""
+
+
+class Messages(Group[S]):
+    """Calls of `client.messages`."""
+
+    @operation("POST", "/v1/agents/{agent_id}/sign")
+    def sign(
+        self, agent_id: str, payload: Any, *, format_: str | None = None, audience: str | None = None
+    ) -> results.Signature:
+        """Sign a payload with an agent's managed key."""
+
+    @operation("POST", "/v1/verify/message", repeatable=True)
+    def verify(
+        self, payload: Any, *, signature: str | None = None, certificate_serial: str | None = None,
+        jws: str | None = None, audience: str | None = None, verifier_agent_id: str | None = None
+    ) -> results.MessageVerification:
+        """Verify a message that an agent signed."""
+
+
+class OAuth(Group[S]):
+    """Calls of `client.oauth`."""
+
+    @operation("GET", "/.well-known/oauth-authorization-server", bare=True)
+    def metadata(self) -> results.Metadata:
+        """What this authorization server offers."""
+
+    @operation("POST", "/oauth/introspect", bare=True, body=FORM, repeatable=True)
+    def introspect(self, token: str, *, token_type_hint: str | None = None) -> results.Introspection:
+        """Whether a token stands now (RFC 7662)."""
+
+    @operation("POST", "/oauth/revoke", body=FORM, repeatable=True)
+    def revoke(self, token: str, *, token_type_hint: str | None = None) -> None:
+        """Revoke a token and all that came of it (RFC 7009)."""
+
+    @operation("POST", "/oauth/token", bare=True, body=FORM)
+    def exchange(
+        self, *, subject_token: str, subject_token_type: str, actor_token: str, actor_token_type: str,
+        grant_type: str = "urn:ietf:params:oauth:grant-type:token-exchange", scope: str | None = None,
+        audience: str | None = None, resource: str | None = None, requested_token_type: str | None = None,
+        dpop_jkt: str | None = None, proof: str | Prove | None = None
+    ) -> results.TokenResponse:
+        """Exchange a token for a delegation to an agent (RFC 8693)."""
+
+
+class ReportSchedules(Group[S]):
+    """Calls of `client.report_schedules`."""
+
+    @listing("/v1/report-schedules")
+    def list(
+        self, *, before: datetime | str | None = None, limit: int | None = None
+    ) -> results.ReportSchedule:
+        """List schedules of reports, newest first."""
+
+    @operation("POST", "/v1/report-schedules")
+    def create(self, *, type_: str, cadence: str, idempotency_key: str = "") -> results.ReportSchedule:
+        """Have a report made of each month or quarter."""
+
+    @operation("GET", "/v1/report-schedules/{schedule_id}")
+    def get(self, schedule_id: str) -> results.ReportSchedule:
+        """Fetch a schedule of reports."""
+
+    @operation("PATCH", "/v1/report-schedules/{schedule_id}")
+    def update(self, schedule_id: str, *, cadence: str | Unset = UNSET) -> results.ReportSchedule:
+        """Change how often a schedule reports."""
+
+    @operation("DELETE", "/v1/report-schedules/{schedule_id}", repeatable=True)
+    def delete(self, schedule_id: str) -> None:
+        """End a schedule of reports."""
+
+
+class Reports(Group[S]):
+    """Calls of `client.reports`."""
+
+    @listing("/v1/reports")
+    def list(
+        self, *, before: datetime | str | None = None, limit: int | None = None, status: str | None = None,
+        type_: str | None = None
+    ) -> results.Report:
+        """List reports, newest first."""
+
+    @operation("POST", "/v1/reports")
+    def request(
+        self, *, type_: str, period_start: datetime | str, period_end: datetime | str,
+        agent_ids: Sequence[str] | None = None, idempotency_key: str = ""
+    ) -> results.Report:
+        """Ask for a compliance report."""
+
+    @operation("GET", "/v1/reports/{report_id}")
+    def get(self, report_id: str) -> results.Report:
+        """Follow a report."""
+
+    @operation("GET", "/v1/reports/{report_id}/bundle", accept="application/zip")
+    def bundle(self, report_id: str) -> bytes:
+        """Download a report with all that proves it."""
+
+    @operation("GET", "/v1/reports/{report_id}/json")
+    def document(self, report_id: str) -> results.ReportDocument:
+        """Read a report as JSON."""
+
+    @operation("GET", "/v1/reports/{report_id}/manifest")
+    def manifest(self, report_id: str) -> results.ReportManifest:
+        """Read a report's signed manifest."""
+
+    @operation("GET", "/v1/reports/{report_id}/pdf", accept="application/pdf")
+    def pdf(self, report_id: str) -> bytes:
+        """Read a report as PDF."""
+
+    @operation("GET", "/v1/reports/schema", accept="application/schema+json", bare=True)
+    def schema(self) -> Mapping[str, Any]:
+        """Read the JSON Schema of reports."""
+
+
+class Signals(Group[S]):
+    """Calls of `client.signals`."""
+
+    @operation("GET", "/.well-known/ssf-configuration", bare=True)
+    def configuration(self, *, environment: str | None = None) -> results.Transmitter:
+        """Configuration of the signals' transmitter."""
+
+    @operation("POST", "/v1/ssf/streams", bare=True)
+    def create(
+        self, *, delivery: Mapping[str, Any] | None = None, events_requested: Sequence[str] | None = None,
+        description: str | None = None, idempotency_key: str = ""
+    ) -> results.SignalStream:
+        """Make a stream of signals."""
+
+    @operation("GET", "/v1/ssf/streams", bare=True)
+    def streams(self, stream_id: str | None = None) -> tuple[results.SignalStream, ...]:
+        """Fetch a stream, or all."""
+
+    @operation("PATCH", "/v1/ssf/streams", bare=True)
+    def update(
+        self, stream_id: str, *, delivery: Mapping[str, Any] | Unset = UNSET,
+        events_requested: Sequence[str] | Unset = UNSET, description: str | Unset = UNSET
+    ) -> results.SignalStream:
+        """Change a stream."""
+
+    @operation("DELETE", "/v1/ssf/streams", repeatable=True)
+    def delete(self, stream_id: str) -> None:
+        """Remove a stream."""
+
+    @operation("POST", "/v1/ssf/streams/{stream_id}/poll", bare=True, camel=True, repeatable=True)
+    def poll(
+        self, stream_id: str, *, max_events: int | None = None, return_immediately: bool | None = None,
+        ack: Sequence[str] | None = None, set_errs: Mapping[str, Any] | None = None
+    ) -> results.Polled:
+        """Take signals by polling."""
+
+    @operation("GET", "/v1/ssf/status", bare=True)
+    def status(self, stream_id: str) -> results.SignalStreamStatus:
+        """A stream's status."""
+
+    @operation("POST", "/v1/ssf/status", bare=True)
+    def set_status(
+        self, stream_id: str, *, status: str, reason: str | None = None
+    ) -> results.SignalStreamStatus:
+        """Enable, pause or disable a stream."""
+
+    @operation("POST", "/v1/ssf/verify")
+    def verify(self, stream_id: str, *, state: str | None = None) -> None:
+        """Ask for a verification event."""
+
+
+class TrustedIssuers(Group[S]):
+    """Calls of `client.trusted_issuers`."""
+
+    @operation("GET", "/v1/trusted-issuers")
+    def list(self) -> tuple[results.TrustedIssuer, ...]:
+        """List trusted issuers, newest first."""
+
+    @operation("POST", "/v1/trusted-issuers")
+    def create(
+        self, *, issuer: str, audiences: Sequence[str], jwks_uri: str | None = None,
+        jwks: Mapping[str, Any] | None = None, subject_claim: str | None = None,
+        required_claims: Mapping[str, Any] | None = None, max_age_seconds: int | None = None,
+        active: bool | None = None, algorithms: Sequence[str] | None = None, idempotency_key: str = ""
+    ) -> results.TrustedIssuer:
+        """Trust an issuer of ID tokens."""
+
+    @operation("GET", "/v1/trusted-issuers/{issuer_id}")
+    def get(self, issuer_id: str) -> results.TrustedIssuer:
+        """Fetch a trusted issuer."""
+
+    @operation("PATCH", "/v1/trusted-issuers/{issuer_id}")
+    def update(
+        self, issuer_id: str, *, jwks_uri: str | Unset | None = UNSET,
+        jwks: Mapping[str, Any] | Unset | None = UNSET, subject_claim: str | Unset = UNSET,
+        required_claims: Mapping[str, Any] | Unset = UNSET, max_age_seconds: int | Unset = UNSET,
+        active: bool | Unset = UNSET, audiences: Sequence[str] | Unset = UNSET,
+        algorithms: Sequence[str] | Unset = UNSET
+    ) -> results.TrustedIssuer:
+        """Edit a trusted issuer."""
+
+    @operation("DELETE", "/v1/trusted-issuers/{issuer_id}", repeatable=True)
+    def delete(self, issuer_id: str) -> None:
+        """Trust an issuer no more."""
+
+
+class Webhooks(Group[S]):
+    """Calls of `client.webhooks`."""
+
+    @operation("GET", "/v1/webhooks")
+    def list(self) -> tuple[results.Webhook, ...]:
+        """List webhooks, newest first."""
+
+    @operation("POST", "/v1/webhooks")
+    def create(
+        self, *, url: str, events: Sequence[str], description: str | None = None, idempotency_key: str = ""
+    ) -> results.WebhookWithSecret:
+        """Register a webhook."""
+
+    @operation("GET", "/v1/webhooks/{webhook_id}")
+    def get(self, webhook_id: str) -> results.Webhook:
+        """Fetch a webhook."""
+
+    @operation("PATCH", "/v1/webhooks/{webhook_id}")
+    def update(
+        self, webhook_id: str, *, description: str | Unset | None = UNSET, url: str | Unset = UNSET,
+        events: Sequence[str] | Unset = UNSET, active: bool | Unset = UNSET
+    ) -> results.Webhook:
+        """Edit a webhook."""
+
+    @operation("DELETE", "/v1/webhooks/{webhook_id}", repeatable=True)
+    def delete(self, webhook_id: str) -> None:
+        """Delete a webhook."""
+
+    @listing("/v1/webhooks/{webhook_id}/deliveries")
+    def deliveries(
+        self, webhook_id: str, *, before: datetime | str | None = None, event: str | None = None,
+        limit: int | None = None, status: str | None = None
+    ) -> results.Delivery:
+        """A webhook's delivery history, newest first."""
+
+    @operation("POST", "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver")
+    def redeliver(self, webhook_id: str, delivery_id: str, *, idempotency_key: str = "") -> results.Delivery:
+        """Send a past delivery's event again."""
+
+    @operation("POST", "/v1/webhooks/{webhook_id}/recover")
+    def recover(
+        self, webhook_id: str, since: datetime | str, *, idempotency_key: str = ""
+    ) -> results.Recovered:
+        """Send everything again that has failed since a time."""
+
+    @operation("POST", "/v1/webhooks/{webhook_id}/rotate-secret")
+    def rotate_secret(
+        self, webhook_id: str, *, overlap_seconds: int | None = None, idempotency_key: str = ""
+    ) -> results.WebhookWithSecret:
+        """Give a webhook a new secret."""
+
+    @operation("POST", "/v1/webhooks/{webhook_id}/test")
+    def test(self, webhook_id: str, *, idempotency_key: str = "") -> results.Delivery:
+        """Send a test event."""
+
+
+class Operations(Generic[S]):
+    """All operations, over one transport."""
+
+    def __init__(self, transport: S) -> None:
+        self.transport: S = transport
+        self.agents: Agents[S] = Agents(transport)
+        self.audit_log: AuditLog[S] = AuditLog(transport)
+        self.authorities: Authorities[S] = Authorities(transport)
+        self.certificates: Certificates[S] = Certificates(transport)
+        self.delegation: Delegation[S] = Delegation(transport)
+        self.events: Events[S] = Events(transport)
+        self.gateway_routes: GatewayRoutes[S] = GatewayRoutes(transport)
+        self.incidents: Incidents[S] = Incidents(transport)
+        self.messages: Messages[S] = Messages(transport)
+        self.oauth: OAuth[S] = OAuth(transport)
+        self.report_schedules: ReportSchedules[S] = ReportSchedules(transport)
+        self.reports: Reports[S] = Reports(transport)
+        self.signals: Signals[S] = Signals(transport)
+        self.trusted_issuers: TrustedIssuers[S] = TrustedIssuers(transport)
+        self.webhooks: Webhooks[S] = Webhooks(transport)

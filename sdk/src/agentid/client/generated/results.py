@@ -1,0 +1,691 @@
+"""What the service answers, as frozen records, generated from the OpenAPI description by deploy/release."""
+
+from collections.abc import Mapping
+from dataclasses import field
+from datetime import datetime
+from typing import Any
+
+from agentid.client.records import Record
+
+
+class FinancialScope(Record):
+    """The trading limits of an agent; amounts in US dollars."""
+
+    max_single_trade_usd: float
+    daily_limit_usd: float
+    permitted_instruments: tuple[str, ...]
+    permitted_venues: tuple[str, ...]
+    leverage_permitted: bool
+    max_leverage_ratio: float | None = None
+
+
+class Agent(Record):
+    """An Agent of the interface specification, with its DID, description and financial scope."""
+
+    id: str
+    tenant_id: str
+    name: str
+    description: str | None
+    model: str | None
+    model_hash: str
+    version: str | None
+    status: str
+    inbox_address: str | None
+    metadata: Mapping[str, Any] | None
+    financial_scope: FinancialScope | None
+    agent_card: Mapping[str, Any] | None
+    enforcement: str | None
+    effective_enforcement: str
+    did: str
+    created_at: datetime
+    updated_at: datetime
+
+
+class UpdatedAgent(Agent):
+    """An agent after `PATCH`."""
+
+    renewal_needed_for: tuple[str, ...]
+
+
+class Certificate(Record):
+    """A Certificate of the interface specification; `context={"now": …}` decides its status."""
+
+    id: str
+    agent_id: str
+    serial_number: str
+    kms_key_arn: str
+    key_storage: str
+    certificate_pem: str
+    status: str
+    issued_at: datetime
+    expires_at: datetime
+    revoked_at: datetime | None
+    revocation_reason: str | None
+
+
+class AuditEntry(Record):
+    """An AuditLog entry of the interface specification."""
+
+    id: str
+    event_type: str
+    actor_type: str
+    actor_kind: str
+    actor_id: str
+    description: str | None
+    affected_id: str | None
+    metadata: Any
+    created_at: datetime
+
+
+class Consistency(Record):
+    """A consistency proof; `hashes` in base64, in the order of RFC 6962 §2.1.2."""
+
+    from_size: int
+    to_size: int
+    hashes: tuple[str, ...]
+
+
+class WitnessReport(Record):
+    """A witness; `name` is that of its cosignatures, `size` and `cosigned_at` are of the last one."""
+
+    name: str
+    size: int
+    cosigned_at: datetime | None
+
+
+class LogState(Record):
+    """Sizes in entries, 0 before the first: of the tree, of the newest checkpoint, of the published one."""
+
+    tree_size: int
+    signed_size: int
+    published_size: int
+    quorum: str
+    witnesses: tuple[WitnessReport, ...]
+
+
+class Authority(Record):
+    role: str
+    status: str
+    subject: str
+    common_name: str
+    serial_number: str
+    not_before: datetime
+    not_after: datetime
+    certificate_url: str
+    crl_url: str
+    sha256_fingerprint: str
+    pem: str
+
+
+class Chain(Record):
+    """The CAs of an environment, the one in service first, then newest first."""
+
+    environment: str
+    chain_pem: str
+    certificates: tuple[Authority, ...]
+
+
+class Revocation(Record):
+    certificate_id: str
+    status: str
+    revoked_at: datetime
+    reason: str
+
+
+class Scope(Record):
+    """The scope a certificate gives its agent."""
+
+    permitted_actions: tuple[str, ...]
+
+
+class PastStanding(Record):
+    """The status of the certificate at the requested time; the agent's status then is not known."""
+
+    time: datetime
+    valid: bool
+    standing: str
+    revoked_since: bool
+
+
+class Verification(Record):
+    """The identity in a certificate, and its status now."""
+
+    serial_number: str
+    status: str
+    agent_id: str
+    agent_status: str
+    issued_at: datetime
+    expires_at: datetime
+    not_before: datetime
+    not_after: datetime
+    revoked_at: datetime | None
+    revocation_reason: str | None
+    operator: str
+    did: str
+    model: str | None
+    model_version: str | None
+    model_hash: str | None
+    permitted_actions: tuple[str, ...]
+    scope: Scope
+    scope_declared: bool
+    risk_score: float
+    risk_band: str
+    environment: str
+    at: PastStanding | None = None
+
+
+class ChainActor(Record):
+    sub: str
+    type: str
+
+
+class Root(Record):
+    """The root of a chain and its assurance."""
+
+    assurance: str
+    issuer: str | None = None
+    subject: str | None = None
+    vouched_by: str | None
+
+
+class Delegation(Record):
+    token: str = field(repr=False)
+    chain: tuple[ChainActor, ...]
+    principal: str
+    scope: str
+    issued_at: datetime
+    expires_at: datetime
+    token_id: str
+    root: Root
+    bound_to: str | None
+
+
+class DelegationVerdict(Record):
+    valid: bool
+    principal: str | None = None
+    chain: tuple[ChainActor, ...] = ()
+    chain_display: str | None = None
+    scope: str | None = None
+    agent_id: str | None = None
+    expires_at: datetime | None = None
+    audience: str | None = None
+    certificate_serial: str | None = None
+    environment: str | None = None
+    token_id: str | None = None
+    root: Root | None = None
+    bound_to: str | None = None
+    reason: str | None = None
+
+
+class IssuedToken(Record):
+    """An issued token without its text, and how it stands now."""
+
+    token_id: str
+    agent_id: str
+    certificate_serial: str | None
+    parent_token_id: str | None
+    principal: str
+    chain: tuple[ChainActor, ...]
+    scope: str
+    audience: str | None
+    root: Root
+    bound_to: str | None
+    state: str
+    reason: str | None
+    issued_at: datetime
+    expires_at: datetime
+    revoked_at: datetime | None
+    revocation_reason: str | None
+
+
+class BehaviorEvent(Record):
+    """A BehaviorEvent of the interface specification."""
+
+    id: str
+    agent_id: str
+    action_type: str
+    risk_score: float
+    risk_band: str
+    occurred_at: datetime
+    details: Mapping[str, Any]
+
+
+class ScoreReason(Record):
+    """One contribution to a score; `weight` in log-odds, of a broken rule what lifts its action to 0.90."""
+
+    name: str
+    observed: str
+    expected: str
+    weight: float
+
+
+class EventReview(Record):
+    """An officer's verdict on an event."""
+
+    id: str
+    event_id: str
+    verdict: str
+    note: str | None
+    marked: tuple[str, ...]
+    reviewed_by: str
+    reviewed_at: datetime
+
+
+class ExplainedEvent(BehaviorEvent):
+    """An event with why it scored as it did, what decided first, and what an officer made of it."""
+
+    session_id: str | None
+    chain_id: str | None
+    received_at: datetime
+    reasons: tuple[ScoreReason, ...]
+    model_version: str
+    review: EventReview | None
+
+
+class BatchResult(Record):
+    """The answer that `POST /v1/events` would have given for one event of a batch."""
+
+    status: int
+    data: BehaviorEvent | None = None
+    error: str | None = None
+
+
+class GatewayRoute(Record):
+    """A route of a tenant's gateways."""
+
+    id: str
+    name: str
+    credentials: tuple[str, ...]
+    action: str | None
+    audience: str | None
+    highest_band: str
+    root: str
+    agents: str
+    nonce_required: bool
+    uncertified_agents: bool
+    created_at: datetime
+    updated_at: datetime
+
+
+class TouchedAgent(Record):
+    """An agent of an incident, since when and why."""
+
+    agent_id: str
+    agent_name: str
+    since: datetime
+    why: str
+
+
+class Clock(Record):
+    """A reporting clock."""
+
+    kind: str
+    state: str
+    provision: str
+    basis: str
+    started_at: datetime | None
+    due_at: datetime | None
+    met_at: datetime | None
+
+
+class Incident(Record):
+    """An incident with its clocks."""
+
+    reference: str
+    id: str
+    agent_id: str
+    agent_name: str
+    title: str
+    cause: str
+    state: str
+    severity: str
+    owner: str
+    detected_at: datetime
+    opened_at: datetime
+    contained_at: datetime | None
+    closed_at: datetime | None
+    updated_at: datetime
+    serious_harm: str
+    dora_class: str
+    aware_at: datetime | None
+    ai_act_reported_at: datetime | None
+    classified_at: datetime | None
+    dora_initial_at: datetime | None
+    dora_intermediate_at: datetime | None
+    dora_final_at: datetime | None
+    merged_into: str | None
+    agents: tuple[TouchedAgent, ...]
+    clocks: tuple[Clock, ...]
+
+
+class TouchedCertificate(Record):
+    """A certificate of an incident's agent, since when and why."""
+
+    certificate_id: str
+    serial_number: str
+    agent_id: str
+    since: datetime
+    why: str
+
+
+class TimelineEntry(Record):
+    """One thing that happened."""
+
+    id: str
+    kind: str
+    at: datetime
+    actor_kind: str
+    actor_id: str
+    text: str
+    event_id: str | None
+    certificate_id: str | None
+    serial_number: str
+    data: Mapping[str, Any] | None
+
+
+class IncidentDetail(Incident):
+    """An incident with its clocks, its first 200 certificates and the newest 200 rows of its timeline."""
+
+    certificates: tuple[TouchedCertificate, ...]
+    timeline: tuple[TimelineEntry, ...]
+
+
+class Attachment(Record):
+    """A file that stays with you, by its digest."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+class ExportedDraft(Record):
+    """A frozen version of a notification."""
+
+    id: str
+    template: str
+    version: int
+    digest: str
+    actor_kind: str
+    actor_id: str
+    created_at: datetime
+    document: Mapping[str, Any]
+
+
+class IncidentExport(Record):
+    """The whole record of an incident: up to 1,000 rows of the timeline, 200 events and 50 drafts."""
+
+    format: str
+    exported_at: datetime
+    environment: str
+    truncated: tuple[str, ...]
+    incident: Incident
+    timeline: tuple[TimelineEntry, ...]
+    attachments: tuple[Attachment, ...]
+    agent: Mapping[str, Any]
+    agents: tuple[Mapping[str, Any], ...]
+    certificates: tuple[Mapping[str, Any], ...]
+    events: tuple[Mapping[str, Any], ...]
+    verdicts: Mapping[str, int]
+    steps: tuple[Mapping[str, Any], ...]
+    audit_log_size: int
+    drafts: tuple[ExportedDraft, ...]
+
+
+class Signature(Record):
+    """A signature over the payload's canonical JSON (RFC 8785)."""
+
+    agent_id: str
+    signature: str
+    algorithm: str
+    certificate_serial: str
+    payload_hash: str
+    signed_at: datetime
+    event_id: str
+    jws: str | None = None
+
+
+class MessageVerification(Record):
+    """A `MessageVerification`; branch on `valid`."""
+
+    valid: bool
+    reason: str | None = None
+    agent_id: str
+    certificate_serial: str
+    certificate_status: str
+    payload_hash: str
+    algorithm: str
+    event_id: str | None = None
+
+
+class Metadata(Record):
+    """RFC 8414 §2."""
+
+    issuer: str
+    token_endpoint: str
+    introspection_endpoint: str
+    revocation_endpoint: str
+    jwks_uri: str
+    response_types_supported: tuple[str, ...]
+    grant_types_supported: tuple[str, ...]
+    token_endpoint_auth_methods_supported: tuple[str, ...]
+    dpop_signing_alg_values_supported: tuple[str, ...]
+    introspection_endpoint_auth_methods_supported: tuple[str, ...]
+    revocation_endpoint_auth_methods_supported: tuple[str, ...]
+    actor_token_types_supported: tuple[str, ...]
+
+
+class ActClaim(Record):
+    """The current actor; earlier ones are nested in its own `act`."""
+
+    sub: str
+    sub_type: str
+    act: Mapping[str, Any] | None = None
+
+
+class Confirmation(Record):
+    jkt: str
+
+
+class SubjectIdentifier(Record):
+    format: str
+    iss: str
+    sub: str
+
+
+class Introspection(Record):
+    """RFC 7662 §2.2; of a token that does not stand only `active`, false."""
+
+    active: bool
+    scope: str | None = None
+    token_type: str | None = None
+    exp: int | None = None
+    iat: int | None = None
+    nbf: int | None = None
+    sub: str | None = None
+    sub_type: str | None = None
+    aud: str | None = None
+    iss: str | None = None
+    jti: str | None = None
+    act: ActClaim | None = None
+    cnf: Confirmation | None = None
+    sub_id: SubjectIdentifier | None = None
+    agent_id: str | None = None
+    cert_serial: str | None = None
+    env: str | None = None
+    risk_band: str | None = None
+    vouching_tenant: str | None = None
+
+
+class TokenResponse(Record):
+    """RFC 8693 §2.2.1."""
+
+    access_token: str = field(repr=False)
+    issued_token_type: str
+    token_type: str
+    expires_in: int
+    scope: str
+
+
+class ReportSchedule(Record):
+    """A schedule; `next_start` begins the period that it reports next."""
+
+    id: str
+    type: str
+    cadence: str
+    next_start: datetime
+    created_at: datetime
+    ended_at: datetime | None
+
+
+class Report(Record):
+    """A report's state; `digest` once it is ready."""
+
+    id: str
+    type: str
+    status: str
+    period_start: datetime
+    period_end: datetime
+    agent_ids: tuple[str, ...] | None
+    digest: str | None
+    created_at: datetime
+    completed_at: datetime | None
+
+
+class ReportDocument(Record):
+    """A report's document and its digest."""
+
+    report: Mapping[str, Any]
+    digest: Mapping[str, str]
+
+
+class ReportManifest(Record):
+    """A report's manifest, its signature and the key that made it."""
+
+    manifest: Mapping[str, Any]
+    signature: str
+    public_key: str
+
+
+class Transmitter(Record):
+    """Transmitter configuration metadata (SSF §7.1)."""
+
+    spec_version: str
+    issuer: str
+    jwks_uri: str
+    delivery_methods_supported: tuple[str, ...]
+    configuration_endpoint: str
+    status_endpoint: str
+    verification_endpoint: str
+    authorization_schemes: tuple[Mapping[str, str], ...]
+    default_subjects: str
+
+
+class StreamDelivery(Record):
+    """The delivery of signals to the receiver."""
+
+    method: str
+    endpoint_url: str
+
+
+class SignalStream(Record):
+    """A stream's configuration (SSF §8.1.1)."""
+
+    stream_id: str
+    iss: str
+    aud: str
+    events_supported: tuple[str, ...]
+    events_requested: tuple[str, ...]
+    events_delivered: tuple[str, ...]
+    delivery: StreamDelivery
+    min_verification_interval: int
+    description: str
+
+
+class Polled(Record):
+    """Tokens by their `jti` (RFC 8936 §2.3)."""
+
+    sets: Mapping[str, str]
+    more_available: bool
+
+
+class SignalStreamStatus(Record):
+    """A stream's status (SSF §8.1.2)."""
+
+    stream_id: str
+    status: str
+    reason: str
+
+
+class TrustedIssuer(Record):
+    """An issuer whose ID tokens the tenant trusts."""
+
+    id: str
+    issuer: str
+    jwks_uri: str | None
+    jwks: Mapping[str, Any] | None
+    audiences: tuple[str, ...]
+    algorithms: tuple[str, ...]
+    subject_claim: str
+    required_claims: Mapping[str, Any]
+    max_age_seconds: int
+    active: bool
+    created_at: datetime
+    updated_at: datetime
+
+
+class Webhook(Record):
+    """A Webhook of the interface specification, without its secret."""
+
+    id: str
+    url: str
+    events: tuple[str, ...]
+    active: bool
+    description: str
+    secret_hint: str
+    previous_secret_until: datetime | None
+    disabled_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class WebhookWithSecret(Webhook):
+    """A Webhook with its new secret."""
+
+    secret: str = field(repr=False)
+
+
+class Attempt(Record):
+    """One attempt of a delivery; `duration_ms` is null while it lasts, or if its sender died."""
+
+    number: int
+    url: str
+    started_at: datetime
+    duration_ms: int | None
+    response_status: int | None
+    response_body: str | None
+    error: str | None
+
+
+class Delivery(Record):
+    """The delivery of an event to a webhook, with its attempts."""
+
+    id: str
+    webhook_id: str
+    event_id: str
+    event: str
+    status: str
+    trigger: str
+    attempt_count: int
+    max_attempts: int
+    next_attempt_at: datetime | None
+    created_at: datetime
+    completed_at: datetime | None
+    attempts: tuple[Attempt, ...]
+
+
+class Recovered(Record):
+    """The result of a recovery."""
+
+    webhook_id: str
+    since: datetime
+    redelivered: int

@@ -1,1 +1,0 @@
-"""An operation for each endpoint, in groups."""

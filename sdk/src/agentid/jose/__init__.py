@@ -1,1 +1,0 @@
-"""Strict JSON, base64 and JOSE: one algorithm, one spelling."""

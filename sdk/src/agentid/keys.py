@@ -1,0 +1,148 @@
+"""Keys that an agent makes itself, and shows that it holds (DPoP, RFC 9449)."""
+
+import json
+import os
+from collections.abc import Generator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+from uuid import uuid4
+
+import httpx
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from agentid import jose
+from agentid.errors import ConfigurationError
+from agentid.jose import P256_ORDER, b64url_encode
+from agentid.verify.proofs import KIND, target, token_hash
+
+
+@dataclass(frozen=True)
+class DpopKey:
+    """An agent's own key; its `thumbprint` is what a token is bound to."""
+
+    private_key: ec.EllipticCurvePrivateKey = field(repr=False)
+
+    @classmethod
+    def generate(cls) -> Self:
+        return cls(ec.generate_private_key(ec.SECP256R1()))
+
+    @classmethod
+    def load(cls, path: Path | str) -> Self:
+        """Read a key from PEM. Raises: OSError, ConfigurationError for another kind of key."""
+        try:
+            key = load_pem_private_key(Path(path).read_bytes(), None)
+        except (ValueError, TypeError):
+            raise ConfigurationError(f"{path}: not an unencrypted private key in PEM") from None
+        if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP256R1):
+            raise ConfigurationError(f"{path}: not a key on P-256")
+        return cls(key)
+
+    @classmethod
+    def load_or_generate(cls, path: Path | str) -> Self:
+        """The key of this file, made first if there is none; of several processes all get the same."""
+        with suppress(FileExistsError):
+            cls.generate().save(path)
+        return cls.load(path)
+
+    def save(self, path: Path | str) -> None:
+        """Write the key as PEM that only its owner may read. Raises: FileExistsError, OSError."""
+        pem = self.private_key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        whole = Path(f"{path}.{uuid4()}")
+        with os.fdopen(os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(pem)
+        try:
+            # A link appears at once and whole, and never replaces a key.
+            os.link(whole, path)
+        finally:
+            whole.unlink()
+
+    @property
+    def thumbprint(self) -> str:
+        """The RFC 7638 thumbprint: `cnf.jkt` of a token bound to the key."""
+        return jose.thumbprint(self.private_key.public_key())
+
+    def proof(
+        self,
+        method: str,
+        url: str,
+        *,
+        access_token: str | None = None,
+        nonce: str | None = None,
+        now: datetime | None = None,
+    ) -> str:
+        """A proof for one request; with `access_token` for the use of that token."""
+        header = {"typ": KIND, "alg": "ES256", "jwk": jose.public_jwk(self.private_key.public_key())}
+        claims = {
+            "jti": str(uuid4()),
+            "htm": method,
+            "htu": target(url),
+            "iat": int((now or datetime.now(UTC)).timestamp()),
+        }
+        claims |= {"ath": token_hash(access_token)} if access_token is not None else {}
+        claims |= {"nonce": nonce} if nonce is not None else {}
+        signed = f"{_segment(header)}.{_segment(claims)}"
+        r, s = decode_dss_signature(self.private_key.sign(signed.encode(), ec.ECDSA(hashes.SHA256())))
+        signature = r.to_bytes(32) + min(s, P256_ORDER - s).to_bytes(32)  # with the lower s
+        return f"{signed}.{b64url_encode(signature)}"
+
+
+def _segment(value: dict[str, Any]) -> str:
+    return b64url_encode(json.dumps(value, separators=(",", ":")).encode())
+
+
+class DpopAuth(httpx.Auth):
+    """Adds `DPoP` to each request, and tries once more with the nonce that a server asks for (RFC 9449 §8).
+
+    With a `token`, requests carry it as `Authorization: DPoP`; without one, as to `/oauth/token`, the
+    request's own `Authorization` stays.
+    """
+
+    def __init__(self, key: DpopKey, token: str | None = None) -> None:
+        self._key = key
+        self._token = token
+        self._nonces: dict[str, str] = {}
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        response = yield self._proven(request)
+        if self._remember(request, response) and wants_nonce(response):
+            self._remember(request, (yield self._proven(request)))
+
+    def _proven(self, request: httpx.Request) -> httpx.Request:
+        nonce = self._nonces.get(request.url.netloc.decode())
+        url = str(request.url)
+        request.headers["DPoP"] = self._key.proof(request.method, url, access_token=self._token, nonce=nonce)
+        if self._token is not None:
+            request.headers["Authorization"] = f"DPoP {self._token}"
+        return request
+
+    def _remember(self, request: httpx.Request, response: httpx.Response) -> bool:
+        """Keep the nonce for the next request to this server; whether there is a new one."""
+        nonce = response.headers.get("dpop-nonce")
+        if nonce is None:
+            return False
+        self._nonces[request.url.netloc.decode()] = nonce
+        return True
+
+    def __repr__(self) -> str:
+        return f"DpopAuth({self._key.thumbprint!r})"
+
+
+def wants_nonce(response: httpx.Response) -> bool:
+    """Whether the server refused for want of a nonce: in OAuth's error (§8) or in a challenge (§9).
+
+    The body is not read: a refusal that brings a nonce is enough.
+    """
+    if response.status_code == 401:
+        return "use_dpop_nonce" in response.headers.get("www-authenticate", "")
+    return response.status_code == 400
