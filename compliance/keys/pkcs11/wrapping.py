@@ -75,7 +75,7 @@ class WrappingHandle(_pkcs11.WrapMixin, _pkcs11.UnwrapMixin):  # type: ignore[na
 def make_wrapping_key(session: TokenSession, *, token: str, label: str) -> WrappingKeyRef:
     """Generate an AES-256 key that only wraps and unwraps; raises `KeyServiceNotConfigured`."""
     mechanism, key_id = _offered(session), new_id().bytes
-    # SoftHSM takes the token as it is after a new object for known, with what others made before: a search reads it.
+    # Having made an object, SoftHSM would take what other processes made before for known: a search reads it.
     session.find(ObjectClass.SECRET_KEY, key_id)
     session.session.generate_key(
         KeyType.AES,

@@ -1,10 +1,12 @@
 """Sends one batch to `POST /v1/events/batch`, and reads what the answer means for each of its events."""
 
 import encodings.idna  # noqa: F401  (else the first connection imports it)
+import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
+from threading import Lock
 from typing import Any
 
 import httpx
@@ -91,17 +93,25 @@ def _each(results: Sequence[Any]) -> Verdict:
     return Verdict(Outcome.STORED, sent=sent, rejected=rejected, again=again)
 
 
-def connected(service: Configuration) -> httpx.Client:
+def connected(service: Configuration, tls: ssl.SSLContext) -> httpx.Client:
     """A connection for batches: each is tried once, and the reporter decides on the next try."""
     headers = {"Authorization": f"Bearer {service.api_key}", "Content-Type": "application/x-ndjson"}
-    return httpx.Client(base_url=service.base_url, headers=headers, timeout=service.timeout)
+    return httpx.Client(base_url=service.base_url, headers=headers, timeout=service.timeout, verify=tls)
 
 
-def post(client: httpx.Client, key: str, lines: Sequence[bytes]) -> Verdict:
-    """Send the lines under an Idempotency-Key and read the answer."""
+def post(client: httpx.Client, key: str, lines: Sequence[bytes], *, connecting: Lock) -> Verdict:
+    """Send the lines under an Idempotency-Key and read the answer; hold `connecting` to open a connection."""
+
+    def trace(step: str, _about: object) -> None:
+        if step.endswith((".connect_tcp.started", ".start_tls.started")):
+            connecting.acquire()
+        elif ".connect_tcp." in step or ".start_tls." in step:
+            connecting.release()
+
     body = b"".join(line + b"\n" for line in lines)
+    headers, extensions = {"Idempotency-Key": key}, {"trace": trace}
     try:
-        answer = client.post(PATH, content=body, headers={"Idempotency-Key": key})
+        answer = client.post(PATH, content=body, headers=headers, extensions=extensions)
     except (httpx.ConnectError, httpx.ConnectTimeout) as error:
         return Verdict(Outcome.REFUSED, type(error).__name__)
     except httpx.HTTPError as error:

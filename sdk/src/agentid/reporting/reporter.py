@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from threading import Condition, Thread
+from threading import Condition, Lock, Thread, local
 from typing import Any, Self
 
 import httpx
@@ -33,7 +33,9 @@ FULL_PAUSE = 0.2  # seconds until a full spool is tried again
 JOIN_SECONDS = 0.5
 ADOPTION_INTERVAL = 60.0  # seconds between looks for what dead processes left
 EXIT_SECONDS = 5.0
+FORK_SECONDS = 1.0  # that a fork waits at most for connections to be open
 _living: "weakref.WeakSet[Reporter]" = weakref.WeakSet()
+_forking = local()
 COUNTED = ("reported", "spooled", "sent", "rejected", "dropped", "unsettled")
 
 
@@ -91,9 +93,10 @@ class Reporter:
         self._max_spool_bytes = max_spool_bytes
         self._begin()
         self._opened()
-        # This imports what the threads use. A thread that imports holds a lock, and a child that is forked
-        # meanwhile would wait for it without end.
-        connected(self._service).close()
+        # A child forked while a thread imports, or makes a TLS context, would wait for that lock without end:
+        # both are done here.
+        self._tls = httpx.create_ssl_context()
+        connected(self._service, self._tls).close()
         _living.add(self)
 
     def __deepcopy__(self, memo: Any) -> Self:
@@ -197,7 +200,7 @@ class Reporter:
         self._begin()
 
     def _begin(self) -> None:
-        self._changed = Condition()
+        self._changed, self.connecting = Condition(), Lock()
         self._queue: deque[bytes] = deque()
         self._queued_bytes = self._hurry = 0
         self._counts = Counter[str]()
@@ -262,7 +265,7 @@ class Reporter:
 
     def _send(self) -> None:
         adopted_at, failures = float("-inf"), 0
-        with connected(self._service) as client:
+        with connected(self._service, self._tls) as client:
             while not self._is_closing:
                 try:
                     if time.monotonic() - adopted_at > ADOPTION_INTERVAL:
@@ -298,7 +301,9 @@ class Reporter:
             self._count(spooled=-segment.count, dropped=segment.count)
             return Verdict(Outcome.STORED)
         segment.mark_tried(sender, now=time.time())
-        verdict = post(client, segment.key, lines) if lines else Verdict(Outcome.STORED)
+        verdict = Verdict(Outcome.STORED)
+        if lines:
+            verdict = post(client, segment.key, lines, connecting=self.connecting)
         if verdict.outcome is Outcome.CONFLICT:
             return self._set_aside(spool, segment, verdict.reason)
         if verdict.outcome is Outcome.REFUSED:
@@ -358,10 +363,25 @@ def _close_all() -> None:
         reporter.close(max(0.0, deadline - time.monotonic()))
 
 
+def _before_fork() -> None:
+    """Wait until no thread opens a connection: the C library's and OpenSSL's locks stay locked in a child."""
+    deadline = time.monotonic() + FORK_SECONDS
+    _forking.held = [
+        reporter.connecting
+        for reporter in list(_living)
+        if reporter.connecting.acquire(timeout=max(0.0, deadline - time.monotonic()))
+    ]
+
+
+def _after_fork() -> None:
+    for lock in _forking.held:
+        lock.release()
+
+
 def _begin_in_child() -> None:
     for reporter in list(_living):
         reporter.begin_in_child()
 
 
 atexit.register(_close_all)
-os.register_at_fork(after_in_child=_begin_in_child)
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_begin_in_child)
