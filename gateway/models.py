@@ -1,4 +1,4 @@
-"""Routes of gateways, and the scope violations that were put on record."""
+"""Routes of gateways, when people are asked before an act, and the scope violations that are on record."""
 
 from typing import Any
 from uuid import UUID
@@ -31,6 +31,9 @@ class GatewayRouteQuerySet(models.QuerySet["GatewayRoute"]):
 
 MAX_ACTION_LENGTH = 256
 MAX_ROUTE_NAME = 63
+MOST_ALWAYS = 100
+DEFAULT_TTL, SHORTEST_TTL, LONGEST_TTL = 900, 60, 86_400
+"""How long an approval may wait for its decision and its use, in seconds."""
 
 
 class GatewayCredential(models.TextChoices):
@@ -102,6 +105,73 @@ class GatewayRoute(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class AskFrom(models.TextChoices):
+    """The lowest band of a score from which a person is asked."""
+
+    NEVER = "never"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+class AskPolicyQuerySet(models.QuerySet["AskPolicy"]):
+    def for_tenant(self, tenant_id: UUID) -> "AskPolicyQuerySet":
+        return self.filter(tenant_id=tenant_id)
+
+
+class AskPolicy(models.Model):
+    """When a person is asked before an agent acts: of one gateway route, one agent, or a whole tenant.
+
+    `always_ask`: names of actions for which a person is asked whatever their score. `ttl_seconds`: how long
+    an approval waits for its decision and its use.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="ask_policies")
+    agent_id = models.UUIDField(null=True)
+    route = models.ForeignKey(GatewayRoute, on_delete=models.CASCADE, null=True, related_name="ask_policies")
+    ask_from = models.CharField(max_length=8, choices=AskFrom.choices, default=AskFrom.NEVER)
+    always_ask = ArrayField(models.CharField(max_length=MAX_ACTION_LENGTH), default=list)
+    ttl_seconds = models.PositiveIntegerField(default=DEFAULT_TTL)
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField()
+
+    objects = AskPolicyQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["created_at", "id"]
+        verbose_name_plural = "ask policies"
+        constraints = [
+            UniqueConstraint(
+                fields=["tenant", "agent_id", "route"],
+                nulls_distinct=False,
+                name="ask_policy_once",
+            ),
+            CheckConstraint(condition=Q(agent_id=None) | Q(route=None), name="ask_policy_of_one"),
+            CheckConstraint(condition=Q(ask_from__in=AskFrom.values), name="ask_policy_from_known"),
+            CheckConstraint(condition=Q(always_ask__len__lte=MOST_ALWAYS), name="ask_policy_few_names"),
+            CheckConstraint(
+                condition=Q(ttl_seconds__gte=SHORTEST_TTL, ttl_seconds__lte=LONGEST_TTL),
+                name="ask_policy_ttl_sane",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.applies_to
+
+    @property
+    def applies_to(self) -> str:
+        """What the API calls the policy: `tenant`, `agent:<id>` or `route:<id>`."""
+        if self.agent_id is not None:
+            return f"agent:{self.agent_id}"
+        return "tenant" if self.route_id is None else f"route:{self.route_id}"
+
+    def asks(self, action: str, band: str) -> bool:
+        """Return whether a person is asked before an act of this name whose score is in this band."""
+        if action in self.always_ask:
+            return True
+        return self.ask_from != AskFrom.NEVER and BANDS.index(band) >= BANDS.index(self.ask_from)
 
 
 class GatewayViolation(models.Model):

@@ -55,7 +55,7 @@ Uncommitted = dict[str, CachedState]
 """The states that a transaction which has not committed yet made, by agent."""
 
 
-class _Draft(msgspec.Struct):
+class Draft(msgspec.Struct):
     """The part of one agent in a group: its state so far, and the rows to be stored."""
 
     agent: AgentStanding
@@ -98,7 +98,7 @@ class DeferredEvent(msgspec.Struct, frozen=True):
 
     submission: Submission
     agent: AgentStanding
-    scored: _Draft | None = None
+    scored: Draft | None = None
 
 
 Failed = dict[str, Unavailable | None]
@@ -159,7 +159,7 @@ def ingest_together(
     agents = standing.of_agents(
         {(submission.tenant_id, submission.event.agent_id) for submission in submissions}, now=now
     )
-    drafts = _drafts(agents.values(), uncommitted, now=now)
+    drafts = drafts_of(agents.values(), uncommitted, now=now)
     outcomes = [
         _outcome(submission, agents.get(submission.event.agent_id), drafts) for submission in submissions
     ]
@@ -176,7 +176,7 @@ def ingest_together(
     ]
 
 
-def _outcome(submission: Submission, agent: AgentStanding | None, drafts: dict[str, _Draft]) -> Outcome:
+def _outcome(submission: Submission, agent: AgentStanding | None, drafts: dict[str, Draft]) -> Outcome:
     """The row of an ordinary event; the error, if its agent may not report; else `DeferredEvent`."""
     if agent is None or agent.profile.tenant_id.int != submission.tenant_id.int:
         return AgentNotFound()
@@ -194,7 +194,7 @@ def _outcome(submission: Submission, agent: AgentStanding | None, drafts: dict[s
     if draft.rows:
         draft.state = relearn(zip(draft.events, draft.bands(), strict=True), start=draft.seen.state)
         return DeferredEvent(submission, draft.agent)
-    scored = _Draft(draft.agent, draft.seen, draft.state, draft.baseline, [event], [row])
+    scored = Draft(draft.agent, draft.seen, draft.state, draft.baseline, [event], [row])
     return DeferredEvent(submission, draft.agent, scored)
 
 
@@ -202,7 +202,7 @@ def _has_consequences(row: ScoredEvent) -> bool:
     return row.risk_band == RiskBand.HIGH or reactions.is_mismatched(row)
 
 
-def _store_all(drafts: Sequence[_Draft], uncommitted: Uncommitted) -> Failed:
+def _store_all(drafts: Sequence[Draft], uncommitted: Uncommitted) -> Failed:
     """Store the drafts in one transaction; where PostgreSQL rejects a row, halves have one each.
 
     Return the agents none of whose rows is stored. Raises: `sql.OUTAGES`; then nothing is stored.
@@ -222,7 +222,7 @@ def _store_all(drafts: Sequence[_Draft], uncommitted: Uncommitted) -> Failed:
         return failed | {draft.agent.id: Unavailable() for draft in drafts[half:]}
 
 
-def _drafts(agents: Iterable[AgentStanding], uncommitted: Uncommitted, *, now: datetime) -> dict[str, _Draft]:
+def drafts_of(agents: Iterable[AgentStanding], uncommitted: Uncommitted, *, now: datetime) -> dict[str, Draft]:
     """One for each agent that may report and whose state is at hand, or begins now."""
     able = {agent.id: agent for agent in agents if agent.may_report}
     recalled = _recall(able, uncommitted)
@@ -232,18 +232,18 @@ def _drafts(agents: Iterable[AgentStanding], uncommitted: Uncommitted, *, now: d
         if state is None:
             lost[agent_id] = able[agent_id].has_limits
         else:
-            found[agent_id] = _Draft(able[agent_id], seen, state)
+            found[agent_id] = Draft(able[agent_id], seen, state)
     states = snapshots.from_snapshots(lost, now=now)
     unknown = [name for name in lost if name not in states and recalled[name].tag == state_cache.ABSENT]
     states |= {name: AgentState() for name in snapshots.without_history(unknown, now=now)}
     for agent_id, state in states.items():
         seen = msgspec.structs.replace(recalled[agent_id], packed=encode_state(state))
-        found[agent_id] = _Draft(able[agent_id], seen, state)
+        found[agent_id] = Draft(able[agent_id], seen, state)
     _lend_baselines(found.values(), now=now)
     return found
 
 
-def _lend_baselines(drafts: Collection[_Draft], *, now: datetime) -> None:
+def _lend_baselines(drafts: Collection[Draft], *, now: datetime) -> None:
     known = baselines.of_tenants({draft.agent.profile.tenant_id for draft in drafts}, now=now)
     if known:
         for draft in drafts:
@@ -257,7 +257,7 @@ def _recall(agent_ids: Collection[str], uncommitted: Uncommitted) -> Mapping[str
     return known | dict(state_cache.load(unknown)) if unknown else known
 
 
-def _store(drafts: Sequence[_Draft], uncommitted: Uncommitted) -> bool:
+def _store(drafts: Sequence[Draft], uncommitted: Uncommitted) -> bool:
     """Insert the rows and store what they taught; return False if PostgreSQL rejects one of them."""
     risks = {
         draft.agent.id: worst
@@ -275,7 +275,7 @@ def _store(drafts: Sequence[_Draft], uncommitted: Uncommitted) -> bool:
     return True
 
 
-def _after_commit(drafts: Sequence[_Draft], uncommitted: Uncommitted) -> None:
+def _after_commit(drafts: Sequence[Draft], uncommitted: Uncommitted) -> None:
     """Save the new states, and count the rows by band and model, once the rows are committed."""
     updates = [draft.update() for draft in drafts]
     if environments.in_transaction():
@@ -321,12 +321,12 @@ def ingest_deferred(
     return row
 
 
-def _scored(deferred: DeferredEvent, uncommitted: Uncommitted) -> _Draft:
+def _scored(deferred: DeferredEvent, uncommitted: Uncommitted) -> Draft:
     """The event scored on the state its agent has now, which is rebuilt if need be."""
     agent, now = deferred.agent, deferred.submission.received_at
     seen = _recall([agent.id], uncommitted)[agent.id]
     state = seen.state or snapshots.rebuild(agent_id=agent.id, has_limits=agent.has_limits, now=now)
-    draft = _Draft(agent, seen, state)
+    draft = Draft(agent, seen, state)
     _lend_baselines([draft], now=now)
     draft.score(deferred.submission)
     return draft

@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 
 from agents.models import Agent
-from certificates.models import AGENT_AND_LATEST, Certificate
+from certificates.models import AGENT_AND_LATEST, Certificate, certified_actions
 from compliance.core.bounded_cache import BoundedCache
 from compliance.stores import sql
 from events.models import TenantMarks
@@ -40,11 +40,15 @@ _OF_THEIR_TENANTS = f"WHERE tenant_id IN (SELECT tenant_id FROM {Agent._meta.db_
 
 
 class ScoringProfile(msgspec.Struct, frozen=True):
-    """Data of an agent, cached until its version changes; `tenant_text` is the tenant's id as text."""
+    """Data of an agent, cached until its version changes; `tenant_text` is the tenant's id as text.
+
+    `scope`: the permitted actions to the letter, as `certificates.models.certified_actions`.
+    """
 
     tenant_id: UUID
     tenant_text: str
     context: Context
+    scope: Collection[str] | None
 
 
 class AgentStanding(msgspec.Struct, frozen=True):
@@ -76,9 +80,9 @@ def of_agents(agents: Collection[tuple[UUID, str]], *, now: datetime) -> Mapping
             found[agent_id] = AgentStanding(agent_id, risk, may_report, kept[1])
         else:
             changed[agent_id] = (version, risk, may_report)
-    for agent, context in _described(changed):
+    for agent, context, scope in _described(changed):
         version, risk, may_report = changed[str(agent.id)]
-        profile = ScoringProfile(agent.tenant_id, str(agent.tenant_id), context)
+        profile = ScoringProfile(agent.tenant_id, str(agent.tenant_id), context, scope)
         _profiles.put(str(agent.id), (version, profile))
         found[str(agent.id)] = AgentStanding(str(agent.id), risk, may_report, profile)
     return found
@@ -90,7 +94,7 @@ def _read(agents: Collection[tuple[UUID, str]], now: datetime) -> list[tuple[str
     return sql.read_again(lambda: sql.prepared(_STANDING, params))
 
 
-def _described(agent_ids: Collection[str]) -> list[tuple[Agent, Context]]:
+def _described(agent_ids: Collection[str]) -> list[tuple[Agent, Context, list[str] | None]]:
     if not agent_ids:
         return []
     ids = [sql.array(agent_ids)]
@@ -100,6 +104,10 @@ def _described(agent_ids: Collection[str]) -> list[tuple[Agent, Context]]:
     marked = marks.of_tenants(versions)
     certified = {certificate.agent_id: certificate for certificate in certificates}
     return [
-        (agent, context_of(agent, certified.get(agent.id), marked.get(agent.tenant_id, NO_MARKS)))
+        (
+            agent,
+            context_of(agent, certified.get(agent.id), marked.get(agent.tenant_id, NO_MARKS)),
+            certified_actions(agent, certified.get(agent.id)),
+        )
         for agent in agents
     ]

@@ -28,20 +28,20 @@ _OF_TOKEN: Final = {
     NotStanding.REVOKED: "The token is revoked",
     NotStanding.PARENT_REVOKED: "A token behind this one is revoked",
 }
-_OF_AGENT: Final = {
+OF_AGENT: Final = {
     NotStanding.AGENT_SUSPENDED: "Agent is suspended",
     NotStanding.AGENT_RETIRED: "Agent is retired",
     NotStanding.CERTIFICATE_REPLACED: "Certificate was replaced",
     NotStanding.CERTIFICATE_REVOKED: "Certificate is revoked",
     NotStanding.CERTIFICATE_EXPIRED: "Certificate has expired",
 }
-_STOPPED: Final = {
+STOPPED: Final = {
     AgentStatus.SUSPENDED.value: NotStanding.AGENT_SUSPENDED,
     AgentStatus.RETIRED.value: NotStanding.AGENT_RETIRED,
     CertificateStatus.REVOKED.value: NotStanding.CERTIFICATE_REVOKED,
     CertificateStatus.EXPIRED.value: NotStanding.CERTIFICATE_EXPIRED,
 }
-_OF_SHORTCOMING: Final = {
+OF_SHORTCOMING: Final = {
     Shortcoming.NOT_ACTIVE: "Agent is not active",
     Shortcoming.NOT_CERTIFIED: "Agent has no certificate",
     Shortcoming.SCOPE_UNDECLARED: SCOPE_VIOLATION,
@@ -77,9 +77,9 @@ def of_serial(route: GatewayRoute, action: str, found: Verification | None, *, t
         unknown = {"WWW-Authenticate": SERIAL_CHALLENGE}
         raise GatewayRefused(401, "Certificate not found", "certificate_unknown", headers=unknown)
     certificate, agent = found.certificate, found.certificate.agent
-    fault = _STOPPED.get(agent.status) or _STOPPED.get(found.status)
+    fault = STOPPED.get(agent.status) or STOPPED.get(found.status)
     if fault is not None:
-        raise GatewayRefused(403, _OF_AGENT[fault], fault.value)
+        raise GatewayRefused(403, OF_AGENT[fault], fault.value)
     if agent.status != AgentStatus.ACTIVE:
         raise GatewayRefused(403, "Agent is not active", "agent_not_active")
     permitted: list[str] | None = certificate.claims["permitted_actions"]
@@ -122,11 +122,11 @@ def of_token(
     if reason in _OF_TOKEN:
         raise invalid_token(route, _OF_TOKEN[reason], kind, reason.value)
     if reason is not None:
-        raise GatewayRefused(403, _OF_AGENT[reason], reason.value)
+        raise GatewayRefused(403, OF_AGENT[reason], reason.value)
     if owner is None or not _is_admitted(route, owner, tenant_id):
         raise GatewayRefused(403, "The agent belongs to another tenant", "foreign_agent")
     if shortcoming is not None and not route.uncertified_agents:
-        raise GatewayRefused(403, _OF_SHORTCOMING[shortcoming], shortcoming.value)
+        raise GatewayRefused(403, OF_SHORTCOMING[shortcoming], shortcoming.value)
     did = str(AgentDid(Environment(delegation.environment), delegation.agent_id))
     _check_scope(route, action, kind, delegation, standing, owner, did)
     is_ours = standing.root_tenant_id == tenant_id

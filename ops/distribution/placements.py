@@ -68,6 +68,7 @@ LOCAL: Final[Mapping[str, str]] = {
     **_all(_FEW, "incidents_incident", "incidents_touchedagent", "incidents_touchedcertificate"),
     **_all(_FEW, "incidents_timelineentry", "incidents_notificationdraft", "reports_report"),
     **_all(_FEW, "reports_reportschedule", "issuers_trustedissuer", "gateway_gatewayroute"),
+    **_all(_FEW, "gateway_askpolicy"),
     **_all("a few rows for each tenant, written by one task", "events_simulation", "inbox_dayfigures"),
     "certificates_issuance": "an intent is inserted by the statement that takes its key from the pool",
     "tenancy_apikey": "looked up by its digest before the tenant is known",

@@ -82,7 +82,7 @@ TABLES: Final[Mapping[str, Access]] = {
     **_all(Access(CHANGE_AND_REMOVE), "events_riskday", "events_scorersnapshot"),
     **_all(Access(ADD_AND_REMOVE), "certificates_ocspresponder", "certificates_revocationlistpart"),
     **_all(Access(ADD_AND_REMOVE), "events_markedplace", "inbox_openevent"),
-    **_all(Access(CHANGE_AND_REMOVE), "gateway_gatewayroute", "gateway_gatewayviolation"),
+    **_all(Access(CHANGE_AND_REMOVE), "gateway_gatewayroute", "gateway_gatewayviolation", "gateway_askpolicy"),
     "inbox_inboxcomment": Access(APPEND),
     "inbox_agentqueue": Access(CHANGE),
     "inbox_dayfigures": Access(CHANGE_AND_REMOVE),

@@ -1,0 +1,1 @@
+"""Ask before acting: decisions by OpenID AuthZEN Authorization API 1.0."""

@@ -1,0 +1,268 @@
+"""What evaluations come to before anybody is asked: allow, ask or deny, by what is known of the agents now.
+
+The checks are those of the gateway, and the score is the one that the event would get. Nothing is written,
+learned or counted, so that a question can be asked as often as one likes.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from agents.models import AgentStatus
+from certificates.models import AGENT_AND_LATEST, CertificateStatus, status_by_clock
+from certificates.public.verification import query_of, verifications
+from compliance.core import environments
+from compliance.core.errors import ServiceError
+from compliance.stores import asking, sql
+from compliance.stores.asking import ThreadAsker
+from delegation import services as delegation
+from delegation import standing as tokens
+from delegation.errors import RejectionReason
+from delegation.jose.tokens import Delegation
+from delegation.standing import Shortcoming, Standing
+from events.ingest import foreseeing, standing
+from events.ingest.standing import AgentStanding
+from events.models import RiskBand
+from events.risk.scoring.contract import Event, RiskVerdict
+from events.risk.scoring.model import in_words
+from events.risk.scoring.rules import RULES
+from gateway.access import known_policies
+from gateway.access.known_policies import TenantPolicies
+from gateway.access.questions import AccessQuestion, Evaluation
+from gateway.deciding import decisions
+from gateway.deciding.decisions import OF_AGENT, OF_SHORTCOMING, STOPPED
+from gateway.deciding.known_routes import PLAIN
+from gateway.deciding.refusals import SCOPE_VIOLATION, GatewayRefused
+from gateway.models import GatewayCredential
+
+FORBIDDEN: Final = frozenset(RULES) - {"reported_unauthorized", "repeated_anomaly"}
+"""The broken rules that are limits of the agent, which no person's approval widens."""
+_STATES: Final = f"""
+SELECT agent.id::text, agent.status, latest.status, latest.expires_at
+FROM {AGENT_AND_LATEST} WHERE agent.id = ANY(%s::uuid[])
+"""  # noqa: S608  (only names of tables are put into the text)
+
+
+class AccessOutcome(StrEnum):
+    ALLOW = "allow"
+    ASK = "ask"
+    DENY = "deny"
+
+
+class AccessReason(NamedTuple):
+    """Why a decision came out as it did: a name for programs, and a sentence."""
+
+    name: str
+    text: str
+
+
+UNKNOWN: Final = AccessReason("subject_unknown", "The subject is unknown")
+RISK: Final = AccessReason("risk_high", "The risk of the act is high")
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """What one evaluation comes to; `agent_id` None for an unknown subject, `verdict` for an unscored one.
+
+    `error`: of an evaluation that was malformed. `ttl_seconds`: how long an approval would wait.
+    """
+
+    outcome: AccessOutcome
+    reasons: Sequence[AccessReason]
+    agent_id: UUID | None = None
+    verdict: RiskVerdict | None = None
+    ttl_seconds: int = 0
+    error: ServiceError | None = None
+
+
+@dataclass
+class _Case:
+    """An evaluation on its way: `outcome` once there is one."""
+
+    question: AccessQuestion
+    evaluation: Evaluation
+    agent_id: str | None
+    agent: AgentStanding | None = None
+    token: Delegation | None = None
+    outcome: Weighed | None = None
+
+    def deny(self, *reasons: AccessReason, verdict: RiskVerdict | None = None) -> None:
+        known = None if self.agent is None else UUID(self.agent.id)
+        self.outcome = Weighed(AccessOutcome.DENY, reasons, known, verdict)
+
+
+def weigh_all(questions: Sequence[AccessQuestion]) -> list[list[Weighed]]:
+    """What each evaluation of each question comes to, in order. Raises: Django's errors, KeyRingUnavailable."""
+    now = max(question.now for question in questions)
+    weighed: list[list[_Case | Weighed]] = [
+        [
+            _Case(question, one, one.agent_id) if isinstance(one, Evaluation) else _malformed(one)
+            for one in question.evaluations
+        ]
+        for question in questions
+    ]
+    cases = [case for found in weighed for case in found if isinstance(case, _Case)]
+    if cases:
+        _find_certified(cases, now)
+        _find_agents(cases, now)
+        _check_tokens(cases, now)
+        _score(cases, now)
+    return [[_settled(case) if isinstance(case, _Case) else case for case in found] for found in weighed]
+
+
+def _settled(case: _Case) -> Weighed:
+    if case.outcome is None:
+        raise RuntimeError("a case was left undecided")
+    return case.outcome
+
+
+def _malformed(error: ServiceError) -> Weighed:
+    return Weighed(AccessOutcome.DENY, [AccessReason("malformed", error.message)], error=error)
+
+
+def _open(cases: Sequence[_Case]) -> Iterator[_Case]:
+    return (case for case in cases if case.outcome is None)
+
+
+def _find_certified(cases: Sequence[_Case], now: datetime) -> None:
+    """Find the agents of the certificates that are subjects; an inactive certificate is refused later."""
+    serials = {case.evaluation.serial for case in cases} - {None}
+    if not serials:
+        return
+    rows = sql.asked(*query_of(serial for serial in serials if serial is not None))
+    found = verifications(rows, environment=environments.current(), now=now)
+    for case in cases:
+        known = found.get(case.evaluation.serial) if case.evaluation.serial is not None else None
+        if known is not None and known.certificate.tenant_id == case.question.tenant_id:
+            case.agent_id = str(known.certificate.agent_id)
+            fault = STOPPED.get(known.certificate.agent.status) or STOPPED.get(known.status)
+            if fault is not None:
+                reason = AccessReason(fault.value, OF_AGENT[fault])
+                case.outcome = Weighed(AccessOutcome.DENY, [reason], known.certificate.agent_id)
+
+
+def _find_agents(cases: Sequence[_Case], now: datetime) -> None:
+    """Find how the agents stand, and refuse who may not act; another tenant's agent is an unknown one."""
+    named = {
+        (case.question.tenant_id, case.agent_id) for case in _open(cases) if case.agent_id is not None
+    }
+    found = standing.of_agents(named, now=now) if named else {}
+    for case in _open(cases):
+        agent = found.get(case.agent_id) if case.agent_id is not None else None
+        if agent is None or agent.profile.tenant_id != case.question.tenant_id:
+            case.deny(UNKNOWN)
+        else:
+            case.agent = agent
+    stopped = [case for case in _open(cases) if case.agent is not None and not case.agent.may_report]
+    why = _stopped({case.agent.id for case in stopped if case.agent is not None}, now) if stopped else {}
+    for case in stopped:
+        if case.agent is not None:
+            case.deny(why[case.agent.id])
+    for case in _open(cases):
+        _check_scope(case)
+
+
+def _stopped(agent_ids: set[str], now: datetime) -> Mapping[str, AccessReason]:
+    """Why each of the agents may not act."""
+    found = {}
+    for agent_id, status, certified, expires_at in sql.prepared(_STATES, [sql.array(agent_ids)]):
+        standing_now = None if certified is None else status_by_clock(certified, expires_at, now)
+        fault = STOPPED.get(status) or (standing_now and STOPPED.get(standing_now))
+        if fault:
+            found[agent_id] = AccessReason(fault.value, OF_AGENT[fault])
+        else:
+            lacks = Shortcoming.NOT_ACTIVE if status != AgentStatus.ACTIVE else Shortcoming.NOT_CERTIFIED
+            found[agent_id] = AccessReason(lacks.value, OF_SHORTCOMING[lacks])
+    # Deleted or reinstated between the two statements: it is asked again.
+    return {name: found.get(name, _NOT_ACTIVE) for name in agent_ids}
+
+
+_NOT_ACTIVE: Final = AccessReason(
+    Shortcoming.NOT_ACTIVE.value, OF_SHORTCOMING[Shortcoming.NOT_ACTIVE]
+)
+
+
+def _check_scope(case: _Case) -> None:
+    if case.agent is None:
+        return
+    scope = case.agent.profile.scope
+    if scope is None:
+        case.deny(AccessReason(Shortcoming.SCOPE_UNDECLARED.value, "The agent declares no permitted actions"))
+    elif case.evaluation.action not in scope:
+        case.deny(AccessReason("scope_violation", SCOPE_VIOLATION))
+
+
+def _check_tokens(cases: Sequence[_Case], now: datetime) -> None:
+    """Refuse the cases whose delegation token does not cover the act; whoever asks checked its holder's key."""
+    for case in _open(cases):
+        if case.evaluation.token is not None:
+            found = delegation.verify_here(token=case.evaluation.token, now=now)
+            case.token = found.delegation
+            if found.delegation is None:
+                reason = found.reason or RejectionReason.MALFORMED
+                case.deny(AccessReason(f"token_{reason.value}", "The token is not valid"))
+            elif str(found.delegation.agent_id) != case.agent_id:
+                case.deny(AccessReason("token_wrong_agent", "The token is another agent's"))
+    tokened = [case for case in _open(cases) if case.token is not None]
+    given = [case.token for case in tokened if case.token is not None]
+    for case, stands in zip(tokened, tokens.standings(given, now=now), strict=True):
+        _check_token(case, stands)
+
+
+def _check_token(case: _Case, stands: Standing) -> None:
+    if case.token is None:
+        return
+    action, tenant_id = case.evaluation.action, case.question.tenant_id
+    try:
+        decisions.of_token(
+            PLAIN, action, GatewayCredential.BEARER, case.token, stands, tenant_id=tenant_id
+        )
+    except GatewayRefused as refused:
+        case.deny(AccessReason(f"token_{refused.reason}", refused.message))
+
+
+def _score(cases: Sequence[_Case], now: datetime) -> None:
+    """Score what is left, and compare each score with the policy that counts."""
+    scored = [(case, case.agent) for case in _open(cases) if case.agent is not None]
+    if not scored:
+        return
+    asked = [
+        (agent, Event(case.evaluation.action_type, now.timestamp(), case.evaluation.details))
+        for case, agent in scored
+    ]
+    tenants = {case.question.tenant_id for case, _ in scored}
+    policies = asking.run(known_policies.find(tenants, ThreadAsker()))
+    for (case, agent), verdict in zip(scored, foreseeing.verdicts(asked, now=now), strict=True):
+        _judge(case, agent, verdict, policies[case.question.tenant_id])
+
+
+def _judge(case: _Case, agent: AgentStanding, verdict: RiskVerdict, policies: TenantPolicies) -> None:
+    told = [AccessReason(reason.name, in_words(reason.name)) for reason in verdict.reasons]
+    broken = [reason for reason in told if reason.name in FORBIDDEN]
+    if broken:
+        case.deny(*broken, verdict=verdict)
+        return
+    agent_id = UUID(agent.id)
+    policy, action = policies.policy_for(agent_id), case.evaluation.action
+    if policy.asks(action, verdict.band):
+        why = [AccessReason("always_ask", "A person is asked before every act of this name")]
+        reasons = [*(why if action in policy.always_ask else []), *told]
+        case.outcome = Weighed(AccessOutcome.ASK, reasons, agent_id, verdict, policy.ttl_seconds)
+    elif verdict.band == RiskBand.HIGH:
+        case.deny(RISK, *told, verdict=verdict)
+    else:
+        case.outcome = Weighed(AccessOutcome.ALLOW, told, agent_id, verdict)
+
+
+def shown_reasons(weighed: Weighed) -> list[dict[str, Any]]:
+    """The reasons for JSON; those of the score with what was observed and expected."""
+    scored = {} if weighed.verdict is None else {one.name: one for one in weighed.verdict.reasons}
+    shown: list[dict[str, Any]] = []
+    for reason in weighed.reasons:
+        more = scored.get(reason.name)
+        facts = {} if more is None else {"observed": more.observed, "expected": more.expected}
+        shown.append({"name": reason.name, "text": reason.text, **facts})
+    return shown
