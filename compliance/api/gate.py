@@ -57,6 +57,7 @@ class Scope(StrEnum):
     GATEWAY_AUTHORIZE = "gateway:authorize"
     GATEWAY_READ = "gateway:read"
     GATEWAY_WRITE = "gateway:write"
+    DECISIONS_EVALUATE = "decisions:evaluate"
 
 
 def scope_choices() -> list[tuple[str, str]]:
