@@ -6,7 +6,7 @@ from django.db import models
 
 
 class EventName(models.TextChoices):
-    """The `event` of an envelope (interface specification, Events); those of incidents extend its eight."""
+    """The `event` of an envelope; the interface specification has the first eight (Events)."""
 
     CERTIFICATE_ISSUED = "certificate.issued"
     CERTIFICATE_REVOKED = "certificate.revoked"
@@ -18,6 +18,8 @@ class EventName(models.TextChoices):
     RISK_ALERT = "risk.alert"
     INCIDENT_OPENED = "incident.opened"
     INCIDENT_DEADLINE = "incident.deadline"
+    APPROVAL_REQUESTED = "approval.requested"
+    APPROVAL_DECIDED = "approval.decided"
 
 
 def event_names() -> list[tuple[str, str]]:

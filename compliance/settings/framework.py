@@ -47,6 +47,7 @@ INSTALLED_APPS = [
     "delegation.issuers",
     "signals",
     "gateway",
+    "gateway.approvals",
     "reports",
     "ops",
 ]

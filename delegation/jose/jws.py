@@ -38,7 +38,7 @@ def sign(payload: dict[str, Any], *, kid: str, key: ec.EllipticCurvePrivateKey, 
     return f"{signed}.{b64url_encode(with_lower_s(b64url_decode(signature)))}"
 
 
-def parse(text: str) -> CompactJws:
+def parse(text: str, *, typ: str = TYPE) -> CompactJws:
     """Parse a token without trusting it; raises `TokenRejected(malformed | unsupported_algorithm)`."""
     try:
         parsed = compact.parse(text, max_length=MAX_LENGTH)
@@ -47,7 +47,7 @@ def parse(text: str) -> CompactJws:
     header = parsed.header
     if header.get("alg") != ALGORITHM:
         raise TokenRejected(RejectionReason.UNSUPPORTED_ALGORITHM)
-    if set(header) != HEADER_NAMES or header["typ"] != TYPE or not isinstance(header["kid"], str):
+    if set(header) != HEADER_NAMES or header["typ"] != typ or not isinstance(header["kid"], str):
         raise TokenRejected(RejectionReason.MALFORMED)
     return parsed
 

@@ -73,6 +73,7 @@ LOCAL: Final[Mapping[str, str]] = {
     "certificates_issuance": "an intent is inserted by the statement that takes its key from the pool",
     "tenancy_apikey": "looked up by its digest before the tenant is known",
     "api_idempotencyrecord": "rows of a day; claimed in the transaction of the request, whatever it writes",
+    "approvals_approval": "the sweep marks those of all tenants, and people answer few",
     "gateway_gatewayviolation": "named by a digest; a row says only when it was last recorded",
     **_all("has no tenant_id", "certificates_signedcard", "events_riskday", "events_scorersnapshot"),
 }

@@ -82,7 +82,14 @@ TABLES: Final[Mapping[str, Access]] = {
     **_all(Access(CHANGE_AND_REMOVE), "events_riskday", "events_scorersnapshot"),
     **_all(Access(ADD_AND_REMOVE), "certificates_ocspresponder", "certificates_revocationlistpart"),
     **_all(Access(ADD_AND_REMOVE), "events_markedplace", "inbox_openevent"),
-    **_all(Access(CHANGE_AND_REMOVE), "gateway_gatewayroute", "gateway_gatewayviolation", "gateway_askpolicy"),
+    "gateway_askpolicy": Access(CHANGE_AND_REMOVE),
+    **_all(Access(CHANGE_AND_REMOVE), "gateway_gatewayroute", "gateway_gatewayviolation"),
+    "approvals_approval": Access(
+        ADD_AND_REMOVE
+        | {f"UPDATE ({name})" for name in ("status", "decided_at", "decided_by", "decided_by_kind", "note")}
+        | {f"UPDATE ({name})" for name in ("used_at", "jti", "receipt")},
+        secret=frozenset({"receipt"}),
+    ),
     "inbox_inboxcomment": Access(APPEND),
     "inbox_agentqueue": Access(CHANGE),
     "inbox_dayfigures": Access(CHANGE_AND_REMOVE),
