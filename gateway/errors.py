@@ -25,3 +25,11 @@ class ActionMissing(Invalid):
 
 class RequestNotForwarded(Invalid):
     """The gateway did not say which request a proof belongs to."""
+
+
+class AskPolicyNotFound(NotFound):
+    message = "Approval policy not found"
+
+
+class TooManyAskPolicies(Conflict):
+    message = "The tenant has as many approval policies as it can have"

@@ -1,7 +1,10 @@
 """The gateway's routes."""
 
+from typing import Any, Final
+
 from django.urls import path
 
+from gateway.access.views import AccessViewSet, AskPolicyViewSet, AuthzenConfigurationViewSet
 from gateway.views import (
     METHODS,
     GatewayDecisionViewSet,
@@ -9,7 +12,14 @@ from gateway.views import (
     GatewayRouteViewSet,
 )
 
+_POLICY: Final[dict[str, Any]] = {"get": "retrieve", "put": "replace", "delete": "destroy"}
+
 urlpatterns = [
+    path("access/v1/evaluation", AccessViewSet.as_view({"post": "evaluate"})),
+    path("access/v1/evaluations", AccessViewSet.as_view({"post": "evaluate_all"})),
+    path(".well-known/authzen-configuration", AuthzenConfigurationViewSet.as_view({"get": "retrieve"})),
+    path("v1/approval-policies", AskPolicyViewSet.as_view({"get": "list"})),
+    path("v1/approval-policies/<str:applies_to>", AskPolicyViewSet.as_view(_POLICY)),
     path("v1/gateway/authorize", GatewayDecisionViewSet.as_view({"get": "authorize"})),
     path(
         "v1/gateway/authorize/",

@@ -222,7 +222,9 @@ def _store_all(drafts: Sequence[Draft], uncommitted: Uncommitted) -> Failed:
         return failed | {draft.agent.id: Unavailable() for draft in drafts[half:]}
 
 
-def drafts_of(agents: Iterable[AgentStanding], uncommitted: Uncommitted, *, now: datetime) -> dict[str, Draft]:
+def drafts_of(
+    agents: Iterable[AgentStanding], uncommitted: Uncommitted, *, now: datetime
+) -> dict[str, Draft]:
     """One for each agent that may report and whose state is at hand, or begins now."""
     able = {agent.id: agent for agent in agents if agent.may_report}
     recalled = _recall(able, uncommitted)

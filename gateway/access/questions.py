@@ -136,7 +136,7 @@ def _read_or_refuse(item: Any, defaults: Mapping[str, Any]) -> Evaluation | Serv
 
 
 def _with_defaults(item: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Take each entity from the item, else from the defaults; of an incomplete one its required strings too."""
+    """Take each entity from the item, else from the defaults; of an incomplete one what it lacks, too."""
     merged = {**defaults, **item}
     for entity, names in REQUIRED.items():
         own, default = item.get(entity), defaults.get(entity)
@@ -167,7 +167,7 @@ def _check_entities(data: Mapping[str, Any]) -> None:
             raise Invalid(f"{entity}: Must be an object.")
         for name in names:
             _check_string(found.get(name), f"{entity}.{name}", longest=_LONGEST.get(entity, MAX_NAME))
-        if not isinstance(found.get("properties", {}), dict):
+        if not isinstance(found.get("properties", {}), dict | None):
             raise Invalid(f"{entity}.properties: Must be an object.")
 
 
@@ -194,7 +194,9 @@ def _named(kind: str, name: str) -> tuple[str | None, int | None]:
 
 
 def _action_type(context: Mapping[str, Any]) -> str:
-    found = context.get("action_type", ActionType.API_CALL.value)
+    found = context.get("action_type")
+    if found is None:
+        return ActionType.API_CALL.value
     if not isinstance(found, str) or found not in ACTION_TYPES:
         raise InvalidActionType()
     return found
@@ -204,7 +206,7 @@ def _details(context: Mapping[str, Any], data: Mapping[str, Any]) -> Mapping[str
     """The details of the event that would follow; those of a request that states none name its action."""
     found = context.get("details")
     if found is None:
-        found = {**data["action"].get("properties", {}), "action": data["action"]["name"]}
+        found = {**(data["action"].get("properties") or {}), "action": data["action"]["name"]}
     if not isinstance(found, dict):
         raise Invalid("context.details: Must be an object.")
     for name, value in (("context.details", found), ("resource", data["resource"])):
@@ -222,4 +224,3 @@ def _credential(context: Mapping[str, Any], name: str) -> str | None:
     if len(found) > MAX_LENGTH:
         raise Invalid(f"context.{name}: Must have at most {MAX_LENGTH} characters.")
     return found
-

@@ -4,7 +4,7 @@ The checks are those of the gateway, and the score is the one that the event wou
 learned or counted, so that a question can be asked as often as one likes.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -12,17 +12,15 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from agents.models import AgentStatus
-from certificates.models import AGENT_AND_LATEST, CertificateStatus, status_by_clock
+from certificates.models import AGENT_AND_LATEST, status_by_clock
 from certificates.public.verification import query_of, verifications
 from compliance.core import environments
 from compliance.core.errors import ServiceError
 from compliance.stores import asking, sql
 from compliance.stores.asking import ThreadAsker
 from delegation import services as delegation
-from delegation import standing as tokens
-from delegation.errors import RejectionReason
 from delegation.jose.tokens import Delegation
-from delegation.standing import Shortcoming, Standing
+from delegation.standing import Shortcoming, standings
 from events.ingest import foreseeing, standing
 from events.ingest.standing import AgentStanding
 from events.models import RiskBand
@@ -32,8 +30,7 @@ from events.risk.scoring.rules import RULES
 from gateway.access import known_policies
 from gateway.access.known_policies import TenantPolicies
 from gateway.access.questions import AccessQuestion, Evaluation
-from gateway.deciding import decisions
-from gateway.deciding.decisions import OF_AGENT, OF_SHORTCOMING, STOPPED
+from gateway.deciding.decisions import OF_AGENT, OF_SHORTCOMING, STOPPED, of_token
 from gateway.deciding.known_routes import PLAIN
 from gateway.deciding.refusals import SCOPE_VIOLATION, GatewayRefused
 from gateway.models import GatewayCredential
@@ -60,6 +57,11 @@ class AccessReason(NamedTuple):
 
 
 UNKNOWN: Final = AccessReason("subject_unknown", "The subject is unknown")
+NOT_ACTIVE: Final = AccessReason("agent_not_active", OF_SHORTCOMING[Shortcoming.NOT_ACTIVE])
+NOT_CERTIFIED: Final = AccessReason("agent_not_certified", OF_SHORTCOMING[Shortcoming.NOT_CERTIFIED])
+UNDECLARED: Final = AccessReason("scope_undeclared", "The agent declares no permitted actions")
+OUTSIDE: Final = AccessReason("scope_violation", SCOPE_VIOLATION)
+ALWAYS: Final = AccessReason("always_ask", "A person is asked before every act of this name")
 RISK: Final = AccessReason("risk_high", "The risk of the act is high")
 
 
@@ -67,7 +69,7 @@ RISK: Final = AccessReason("risk_high", "The risk of the act is high")
 class Weighed:
     """What one evaluation comes to; `agent_id` None for an unknown subject, `verdict` for an unscored one.
 
-    `error`: of an evaluation that was malformed. `ttl_seconds`: how long an approval would wait.
+    `error`: of an evaluation that could not be made. `ttl_seconds`: how long an approval would wait.
     """
 
     outcome: AccessOutcome
@@ -86,7 +88,6 @@ class _Case:
     evaluation: Evaluation
     agent_id: str | None
     agent: AgentStanding | None = None
-    token: Delegation | None = None
     outcome: Weighed | None = None
 
     def deny(self, *reasons: AccessReason, verdict: RiskVerdict | None = None) -> None:
@@ -95,11 +96,11 @@ class _Case:
 
 
 def weigh_all(questions: Sequence[AccessQuestion]) -> list[list[Weighed]]:
-    """What each evaluation of each question comes to, in order. Raises: Django's errors, KeyRingUnavailable."""
+    """What each evaluation of each question comes to, in order. Raises: Django's errors."""
     now = max(question.now for question in questions)
     weighed: list[list[_Case | Weighed]] = [
         [
-            _Case(question, one, one.agent_id) if isinstance(one, Evaluation) else _malformed(one)
+            _Case(question, one, one.agent_id) if isinstance(one, Evaluation) else failed(one)
             for one in question.evaluations
         ]
         for question in questions
@@ -119,8 +120,9 @@ def _settled(case: _Case) -> Weighed:
     return case.outcome
 
 
-def _malformed(error: ServiceError) -> Weighed:
-    return Weighed(AccessOutcome.DENY, [AccessReason("malformed", error.message)], error=error)
+def failed(error: ServiceError) -> Weighed:
+    """An evaluation that met an error: nothing is allowed by it, and nothing is said of its subject."""
+    return Weighed(AccessOutcome.DENY, (), error=error)
 
 
 def _open(cases: Sequence[_Case]) -> Iterator[_Case]:
@@ -146,82 +148,72 @@ def _find_certified(cases: Sequence[_Case], now: datetime) -> None:
 
 def _find_agents(cases: Sequence[_Case], now: datetime) -> None:
     """Find how the agents stand, and refuse who may not act; another tenant's agent is an unknown one."""
-    named = {
-        (case.question.tenant_id, case.agent_id) for case in _open(cases) if case.agent_id is not None
-    }
+    named = {(one.question.tenant_id, one.agent_id) for one in _open(cases) if one.agent_id is not None}
     found = standing.of_agents(named, now=now) if named else {}
+    stopped = []
     for case in _open(cases):
-        agent = found.get(case.agent_id) if case.agent_id is not None else None
+        agent = found.get(case.agent_id or "")
         if agent is None or agent.profile.tenant_id != case.question.tenant_id:
             case.deny(UNKNOWN)
+        elif not agent.may_report:
+            case.agent = agent
+            stopped.append((case, agent.id))
         else:
             case.agent = agent
-    stopped = [case for case in _open(cases) if case.agent is not None and not case.agent.may_report]
-    why = _stopped({case.agent.id for case in stopped if case.agent is not None}, now) if stopped else {}
-    for case in stopped:
-        if case.agent is not None:
-            case.deny(why[case.agent.id])
-    for case in _open(cases):
-        _check_scope(case)
+            _check_scope(case, agent)
+    why = _stopped({agent_id for _, agent_id in stopped}, now) if stopped else {}
+    for case, agent_id in stopped:
+        case.deny(why.get(agent_id, NOT_ACTIVE))
 
 
-def _stopped(agent_ids: set[str], now: datetime) -> Mapping[str, AccessReason]:
-    """Why each of the agents may not act."""
+def _stopped(agent_ids: Collection[str], now: datetime) -> Mapping[str, AccessReason]:
+    """Why each of the agents may not act; without those that have become active meanwhile."""
     found = {}
     for agent_id, status, certified, expires_at in sql.prepared(_STATES, [sql.array(agent_ids)]):
-        standing_now = None if certified is None else status_by_clock(certified, expires_at, now)
-        fault = STOPPED.get(status) or (standing_now and STOPPED.get(standing_now))
-        if fault:
+        by_clock = "" if certified is None else status_by_clock(certified, expires_at, now)
+        fault = STOPPED.get(status) or STOPPED.get(by_clock)
+        if fault is not None:
             found[agent_id] = AccessReason(fault.value, OF_AGENT[fault])
-        else:
-            lacks = Shortcoming.NOT_ACTIVE if status != AgentStatus.ACTIVE else Shortcoming.NOT_CERTIFIED
-            found[agent_id] = AccessReason(lacks.value, OF_SHORTCOMING[lacks])
-    # Deleted or reinstated between the two statements: it is asked again.
-    return {name: found.get(name, _NOT_ACTIVE) for name in agent_ids}
+        elif status == AgentStatus.ACTIVE and certified is None:
+            found[agent_id] = NOT_CERTIFIED
+    return found
 
 
-_NOT_ACTIVE: Final = AccessReason(
-    Shortcoming.NOT_ACTIVE.value, OF_SHORTCOMING[Shortcoming.NOT_ACTIVE]
-)
-
-
-def _check_scope(case: _Case) -> None:
-    if case.agent is None:
-        return
-    scope = case.agent.profile.scope
+def _check_scope(case: _Case, agent: AgentStanding) -> None:
+    scope = agent.profile.scope
     if scope is None:
-        case.deny(AccessReason(Shortcoming.SCOPE_UNDECLARED.value, "The agent declares no permitted actions"))
+        case.deny(UNDECLARED)
     elif case.evaluation.action not in scope:
-        case.deny(AccessReason("scope_violation", SCOPE_VIOLATION))
+        case.deny(OUTSIDE)
 
 
 def _check_tokens(cases: Sequence[_Case], now: datetime) -> None:
-    """Refuse the cases whose delegation token does not cover the act; whoever asks checked its holder's key."""
+    """Refuse the cases whose delegation token does not cover the act.
+
+    That the holder of a bound token has its key is for the caller to check, who met the holder.
+    """
+    given: list[tuple[_Case, Delegation]] = []
     for case in _open(cases):
-        if case.evaluation.token is not None:
+        if case.evaluation.token is None:
+            continue
+        try:
             found = delegation.verify_here(token=case.evaluation.token, now=now)
-            case.token = found.delegation
-            if found.delegation is None:
-                reason = found.reason or RejectionReason.MALFORMED
-                case.deny(AccessReason(f"token_{reason.value}", "The token is not valid"))
-            elif str(found.delegation.agent_id) != case.agent_id:
-                case.deny(AccessReason("token_wrong_agent", "The token is another agent's"))
-    tokened = [case for case in _open(cases) if case.token is not None]
-    given = [case.token for case in tokened if case.token is not None]
-    for case, stands in zip(tokened, tokens.standings(given, now=now), strict=True):
-        _check_token(case, stands)
-
-
-def _check_token(case: _Case, stands: Standing) -> None:
-    if case.token is None:
-        return
-    action, tenant_id = case.evaluation.action, case.question.tenant_id
-    try:
-        decisions.of_token(
-            PLAIN, action, GatewayCredential.BEARER, case.token, stands, tenant_id=tenant_id
-        )
-    except GatewayRefused as refused:
-        case.deny(AccessReason(f"token_{refused.reason}", refused.message))
+        except ServiceError as error:
+            case.outcome = failed(error)
+            continue
+        if found.delegation is None:
+            case.deny(AccessReason(f"token_{found.reason}", "The token is not valid"))
+        elif str(found.delegation.agent_id) != case.agent_id:
+            case.deny(AccessReason("token_wrong_agent", "The token is another agent's"))
+        else:
+            given.append((case, found.delegation))
+    stands = standings([token for _, token in given], now=now)
+    for (case, token), standing_now in zip(given, stands, strict=True):
+        action, tenant_id = case.evaluation.action, case.question.tenant_id
+        try:
+            of_token(PLAIN, action, GatewayCredential.BEARER, token, standing_now, tenant_id=tenant_id)
+        except GatewayRefused as refused:
+            case.deny(AccessReason(f"token_{refused.reason}", refused.message))
 
 
 def _score(cases: Sequence[_Case], now: datetime) -> None:
@@ -248,8 +240,7 @@ def _judge(case: _Case, agent: AgentStanding, verdict: RiskVerdict, policies: Te
     agent_id = UUID(agent.id)
     policy, action = policies.policy_for(agent_id), case.evaluation.action
     if policy.asks(action, verdict.band):
-        why = [AccessReason("always_ask", "A person is asked before every act of this name")]
-        reasons = [*(why if action in policy.always_ask else []), *told]
+        reasons = [ALWAYS, *told] if action in policy.always_ask else told
         case.outcome = Weighed(AccessOutcome.ASK, reasons, agent_id, verdict, policy.ttl_seconds)
     elif verdict.band == RiskBand.HIGH:
         case.deny(RISK, *told, verdict=verdict)

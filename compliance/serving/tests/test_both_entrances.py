@@ -76,6 +76,11 @@ def good(endpoint: Endpoint[Any, Any], tenant: Tenant) -> Good:
     agent = make_certified_agent(tenant, metadata={"permitted_actions": ["read"]})
     as_json = {"content-type": "application/json"}
     key = {"authorization": f"Bearer {make_key(tenant)}"}
+    act = {
+        "subject": {"type": "agent", "id": str(agent.id)},
+        "action": {"name": "read"},
+        "resource": {"type": "record", "id": "1"},
+    }
     return {
         "RecordEvent": Good(
             "POST",
@@ -92,6 +97,10 @@ def good(endpoint: Endpoint[Any, Any], tenant: Tenant) -> Good:
                 "x-service-cert-serial": agent.certificates.get().serial_number,
                 "x-service-action": "read",
             },
+        ),
+        "Evaluate": Good("POST", "/access/v1/evaluation", orjson.dumps(act), {**as_json, **key}),
+        "EvaluateAll": Good(
+            "POST", "/access/v1/evaluations", orjson.dumps({**act, "evaluations": [{}]}), {**as_json, **key}
         ),
     }[type(endpoint).__name__]
 

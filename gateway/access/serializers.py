@@ -1,0 +1,175 @@
+"""The evaluations of the standard and the policies of asking, as the API describes, reads and shows them."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from agents.risk import BANDS
+from compliance.api.rest import fields
+from events.models import ActionType
+from gateway.access.questions import MAX_NAME, MOST_EVALUATIONS, EvaluationsSemantic
+from gateway.access.weighing import AccessOutcome
+from gateway.models import (
+    DEFAULT_TTL,
+    LONGEST_TTL,
+    MAX_ACTION_LENGTH,
+    MOST_ALWAYS,
+    SHORTEST_TTL,
+    AskFrom,
+    AskPolicy,
+)
+
+_BANDS = [(band, band) for band in BANDS]
+
+
+class AccessSubjectSerializer(serializers.Serializer[Any]):
+    type = serializers.CharField(
+        max_length=MAX_NAME, help_text="`agent` or `certificate`; another is an unknown subject."
+    )
+    id = serializers.CharField(
+        max_length=MAX_NAME, help_text="An agent's id or DID; a certificate's serial number."
+    )
+    properties = serializers.DictField(required=False)
+
+
+class AccessActionSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField(
+        max_length=MAX_ACTION_LENGTH, help_text="What the certificate's `permitted_actions` must have."
+    )
+    properties = serializers.DictField(required=False)
+
+
+class AccessResourceSerializer(serializers.Serializer[Any]):
+    type = serializers.CharField(max_length=MAX_NAME)
+    id = serializers.CharField(max_length=MAX_NAME)
+    properties = serializers.DictField(required=False)
+
+
+class AccessContextSerializer(serializers.Serializer[Any]):
+    """What this service reads of a context; it may hold more."""
+
+    action_type = serializers.ChoiceField(
+        ActionType.choices,
+        required=False,
+        help_text="Of the event that would follow; `api_call` unless given.",
+    )
+    details = serializers.DictField(required=False, help_text="Of the event that would follow.")
+    token = serializers.CharField(required=False, help_text="The delegation token that the agent acts under.")
+    approval = serializers.CharField(required=False, help_text="The receipt of an approval of this act.")
+
+
+class EvaluationSerializer(serializers.Serializer[Any]):
+    subject = AccessSubjectSerializer()
+    action = AccessActionSerializer()
+    resource = AccessResourceSerializer()
+
+
+class AccessRequestSerializer(EvaluationSerializer):
+    context = AccessContextSerializer(required=False)  # type: ignore[assignment]
+
+
+class AccessOptionsSerializer(serializers.Serializer[Any]):
+    evaluations_semantic = serializers.ChoiceField(
+        [(one.value, one.value) for one in EvaluationsSemantic], required=False
+    )
+
+
+class EvaluationDefaultsSerializer(serializers.Serializer[Any]):
+    subject = AccessSubjectSerializer(required=False)
+    action = AccessActionSerializer(required=False)
+    resource = AccessResourceSerializer(required=False)
+    context = AccessContextSerializer(required=False)  # type: ignore[assignment]
+
+
+class AccessRequestsSerializer(EvaluationDefaultsSerializer):
+    evaluations = EvaluationDefaultsSerializer(
+        many=True,
+        required=False,
+        help_text=f"At most {MOST_EVALUATIONS}; members outside are their defaults. Without any, the request "
+        "is a single evaluation.",
+    )
+    options = AccessOptionsSerializer(required=False)
+
+
+class AccessReasonSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    text = serializers.CharField()
+    observed = serializers.CharField(required=False)
+    expected = serializers.CharField(required=False)
+
+
+class WaitingApprovalSerializer(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    status = serializers.CharField()
+    expires_at = serializers.DateTimeField()
+
+
+class EvaluationErrorSerializer(serializers.Serializer[Any]):
+    status = serializers.IntegerField()
+    message = serializers.CharField()
+
+
+class DecisionContextSerializer(serializers.Serializer[Any]):
+    outcome = serializers.ChoiceField([(one.value, one.value) for one in AccessOutcome], required=False)
+    decision_id = serializers.UUIDField(required=False)
+    reasons = AccessReasonSerializer(many=True, required=False)
+    risk_score = serializers.FloatField(required=False, allow_null=True)
+    risk_band = serializers.ChoiceField(_BANDS, required=False, allow_null=True)
+    approval = WaitingApprovalSerializer(required=False, help_text="Of the outcome `ask`.")
+    error = EvaluationErrorSerializer(
+        required=False, help_text="Instead of all else, of a malformed evaluation."
+    )
+
+
+class AccessDecisionSerializer(serializers.Serializer[Any]):
+    decision = serializers.BooleanField()
+    context = DecisionContextSerializer()  # type: ignore[assignment]
+
+
+class AccessDecisionsSerializer(serializers.Serializer[Any]):
+    decision = serializers.BooleanField(required=False)
+    context = DecisionContextSerializer(required=False)  # type: ignore[assignment]
+    evaluations = AccessDecisionSerializer(many=True, required=False)
+
+
+class AuthzenConfigurationSerializer(serializers.Serializer[Any]):
+    policy_decision_point = serializers.CharField()
+    access_evaluation_endpoint = serializers.CharField()
+    access_evaluations_endpoint = serializers.CharField()
+
+
+class PutAskPolicySerializer(serializers.Serializer[Any]):
+    """`PUT /v1/approval-policies/{applies_to}`: the whole policy."""
+
+    ask_from = serializers.ChoiceField(
+        AskFrom.choices,
+        default=AskFrom.NEVER,
+        help_text="The lowest band of an act's score from which a person is asked.",
+    )
+    always_ask = serializers.ListField(
+        child=fields.StrictCharField(max_length=MAX_ACTION_LENGTH),
+        max_length=MOST_ALWAYS,
+        default=list,
+        help_text="Names of actions for which a person is asked whatever their score.",
+    )
+    ttl_seconds = fields.StrictIntegerField(
+        min_value=SHORTEST_TTL,
+        max_value=LONGEST_TTL,
+        default=DEFAULT_TTL,
+        help_text="How long an approval waits for its decision and its use.",
+    )
+
+    def validate_always_ask(self, names: list[str]) -> list[str]:
+        return list(dict.fromkeys(names))
+
+
+class AskPolicySerializer(serializers.ModelSerializer[AskPolicy]):
+    """When a person is asked before an agent acts."""
+
+    applies_to = serializers.CharField(help_text="`tenant`, `agent:<id>` or `route:<id>`.")
+    always_ask = serializers.ListField(child=serializers.CharField())
+
+    class Meta:
+        model = AskPolicy
+        fields = ["applies_to", "ask_from", "always_ask", "ttl_seconds", "created_at", "updated_at"]
+        read_only_fields = fields

@@ -1,0 +1,149 @@
+"""`/v1/approval-policies`: when people are asked."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from agents.models import Agent
+from auditlog.models import AuditEntry
+from compliance.core import environments
+from compliance.core.environments import Environment
+from compliance.tests.client import ApiClient
+from gateway.access import services
+from gateway.access.tests.factories import ONE, ask, make_policy
+from gateway.models import AskPolicy
+from gateway.tests.factories import make_permitted_agent, make_route
+from tenancy.models import Tenant
+from tenancy.tests.factories import make_key, make_tenant, make_test_key
+
+pytestmark = pytest.mark.django_db(databases="__all__")
+
+PATH = "/v1/approval-policies"
+POLICY = {"ask_from": "medium", "always_ask": ["pay", "read"], "ttl_seconds": 120}
+
+
+@pytest.fixture
+def writer(tenant: Tenant) -> ApiClient:
+    return ApiClient(make_key(tenant, ["gateway:read", "gateway:write", "decisions:evaluate"]))
+
+
+def put(client: ApiClient, applies_to: str, body: Any) -> Any:
+    return client._send("PUT", f"{PATH}/{applies_to}", body, {})
+
+
+def test_policies_are_set_listed_fetched_and_removed(writer: ApiClient, tenant: Tenant, agent: Agent) -> None:
+    names = ["tenant", f"agent:{agent.id}", f"route:{make_route(tenant).id}"]
+
+    made = [put(writer, name, POLICY).json()["data"] for name in names]
+
+    assert [one["applies_to"] for one in made] == names
+    assert {name: made[0][name] for name in POLICY} == POLICY
+    assert writer.get(PATH).json()["data"] == made
+    assert writer.get(f"{PATH}/{names[1]}").json()["data"] == made[1]
+    assert writer.delete(f"{PATH}/{names[1]}").status_code == 204
+    assert writer.get(f"{PATH}/{names[1]}").status_code == 404
+    assert writer.delete(f"{PATH}/{names[1]}").status_code == 404
+
+
+def test_put_replaces_the_whole_policy(writer: ApiClient, tenant: Tenant) -> None:
+    put(writer, "tenant", POLICY)
+
+    found = put(writer, "tenant", {}).json()["data"]
+
+    assert (found["ask_from"], found["always_ask"], found["ttl_seconds"]) == ("never", [], 900)
+    assert AskPolicy.objects.count() == 1
+
+
+def test_changes_are_audited(writer: ApiClient, tenant: Tenant) -> None:
+    put(writer, "tenant", POLICY)
+    put(writer, "tenant", {**POLICY, "ask_from": "high"})
+    writer.delete(f"{PATH}/tenant")
+
+    entries = AuditEntry.objects.for_tenant(tenant.id)
+    first, second = entries.of_type("ask_policy.set").order_by("id")
+    assert ((first.metadata or {})["before"], (first.metadata or {})["after"]) == (None, POLICY)
+    assert (second.metadata or {})["before"]["ask_from"] == "medium"
+    assert entries.of_type("ask_policy.removed").count() == 1
+
+
+@pytest.mark.usefixtures("committed")
+def test_change_counts_at_once_in_the_same_process(writer: ApiClient, agent: Agent) -> None:
+    assert writer.post(ONE, ask(agent)).json()["context"]["outcome"] == "allow"
+
+    put(writer, "tenant", POLICY)
+
+    assert writer.post(ONE, ask(agent)).json()["context"]["outcome"] == "ask"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"ask_from": "low"}, {"ask_from": None}, {"always_ask": "pay"}, {"always_ask": [""]},
+        {"always_ask": [1]}, {"always_ask": ["x" * 257]}, {"always_ask": [f"a{n}" for n in range(101)]},
+        {"ttl_seconds": 59}, {"ttl_seconds": 86_401}, {"ttl_seconds": "120"}, {"ttl_seconds": True}, [],
+    ],
+)  # fmt: skip
+def test_malformed_policy_is_a_400(writer: ApiClient, body: Any) -> None:
+    assert put(writer, "tenant", body).status_code == 400
+    assert not AskPolicy.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["x", "agent", "agent:", "agent:x", "route:x", "tenant:x", f"agent:{uuid4()}"]
+)
+def test_policy_of_nothing_is_a_404(writer: ApiClient, name: str) -> None:
+    assert put(writer, name, POLICY).status_code == 404
+    assert writer.get(f"{PATH}/{name}").status_code == 404
+    assert writer.delete(f"{PATH}/{name}").status_code == 404
+
+
+def test_another_tenants_and_the_other_environments_are_404(
+    writer: ApiClient, tenant: Tenant, agent: Agent
+) -> None:
+    rival = make_tenant("Rival")
+    foreign, route = make_permitted_agent(rival), make_route(rival)
+    make_policy(rival, f"agent:{foreign.id}")
+    with environments.use(Environment.TEST):
+        sandbox = make_permitted_agent(make_tenant("Sandbox"))
+
+    for name in (f"agent:{foreign.id}", f"route:{route.id}", f"agent:{sandbox.id}"):
+        assert put(writer, name, POLICY).status_code == 404
+        assert writer.get(f"{PATH}/{name}").status_code == 404
+        assert writer.delete(f"{PATH}/{name}").status_code == 404
+    assert writer.get(PATH).json()["data"] == []
+    assert put(ApiClient(make_test_key(tenant)), f"agent:{agent.id}", POLICY).status_code == 404
+    assert AskPolicy.objects.count() == 1
+
+
+def test_keys_are_checked(tenant: Tenant) -> None:
+    reader = ApiClient(make_key(tenant, ["gateway:read"]))
+    evaluator = ApiClient(make_key(tenant, ["decisions:evaluate"]))
+
+    assert [put(one, "tenant", POLICY).status_code for one in (ApiClient(), reader, evaluator)] == [
+        401,
+        403,
+        403,
+    ]
+    assert [one.get(PATH).status_code for one in (ApiClient(), reader, evaluator)] == [401, 200, 403]
+    assert evaluator.get(f"{PATH}/tenant").status_code == 403
+    assert reader.delete(f"{PATH}/tenant").status_code == 403
+
+
+def test_tenant_has_so_many_policies_at_most(
+    writer: ApiClient, tenant: Tenant, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(services, "MOST_POLICIES", 1)
+    put(writer, "tenant", POLICY)
+
+    assert put(writer, f"agent:{agent.id}", POLICY).status_code == 409
+    assert put(writer, "tenant", POLICY).status_code == 200
+
+
+def test_policy_goes_with_its_route(writer: ApiClient, tenant: Tenant) -> None:
+    route = make_route(tenant)
+    put(writer, f"route:{route.id}", POLICY)
+
+    writer = ApiClient(make_key(tenant))
+    assert writer.delete(f"/v1/gateway/routes/{route.id}").status_code == 204
+    assert not AskPolicy.objects.exists()
