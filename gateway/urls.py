@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from gateway.approvals.views import ApprovalViewSet
 from gateway.views import (
     METHODS,
     GatewayDecisionViewSet,
@@ -25,4 +26,6 @@ urlpatterns = [
         "v1/gateway/routes/<str:route_id>",
         GatewayRouteViewSet.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}),
     ),
+    path("v1/approvals", ApprovalViewSet.as_view({"get": "list", "post": "create"})),
+    path("v1/approvals/<str:approval_id>", ApprovalViewSet.as_view({"get": "retrieve"})),
 ]
