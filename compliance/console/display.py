@@ -23,10 +23,10 @@ JSON_LIMIT = 20_000
 ABBREVIATIONS = frozenset({"api", "ca", "crl", "id", "ocsp", "uri", "url"})
 
 STATUSES = {
-    "success": "active succeeded published ready completed current low dismissed",
+    "success": "active succeeded published ready completed current low dismissed approved used",
     "info": "pending in_flight generating queued started running",
     "warning": "medium suspended expiring",
-    "danger": "high revoked failed withdrawn confirmed",
+    "danger": "high revoked failed withdrawn confirmed denied",
     "default": "expired retired cancelled",
 }
 STATUS_COLOURS = {status: colour for colour, statuses in STATUSES.items() for status in statuses.split()}
