@@ -88,7 +88,7 @@ def _dossier(request: HttpRequest, approval: Approval) -> dict[str, Any]:
         "certificate": status_chip(certificate.status) if certificate else "none",
         "action_type": chip(approval.action_type, verbatim=True) if approval.action_type else EMPTY,
         "requested_by": visible(names_of([by]).get(by, by)),
-        "details": pretty_json(approval.details),
+        "details": pretty_json(approval.details, limit=None),  # a person approves what they can see
         "why": admin.site.get_model_admin(BehaviorEvent).why(approval),  # type: ignore[attr-defined]
         "may_decide": access_of(request).may(OFFICERS, approval.tenant_id),
         "has_factor": is_shown(request),

@@ -141,3 +141,9 @@ def test_details_are_shown_as_they_are_and_never_as_markup(officer: Client, agen
 
     assert "<script>alert(1)" not in text
     assert "\u202e" not in text
+
+
+def test_nothing_of_an_act_is_left_out(officer: Client, agent: Agent) -> None:
+    make_approval(agent, details={"a": "x" * 60_000, "z": "the payee"})
+
+    assert "the payee" in officer.get(reverse(PAGE)).content.decode()
