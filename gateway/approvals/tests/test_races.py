@@ -1,14 +1,19 @@
 """Who decides or uses an approval at the same moment, too late, or with what was not meant for it."""
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from threading import Event
 from typing import Any
 from uuid import UUID
 
 import pytest
+from django.conf import settings
 
 from agents.models import Agent
 from auditlog.models import AuditEntry
@@ -19,9 +24,10 @@ from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id
+from compliance.tests.nodes import node_environment
 from compliance.tests.threads import THREADS, all_at_once, at_once, in_thread, somebody_waits_for_a_lock
 from compliance.tests.waiting import eventually
-from delegation.token_keys import keyring, keys
+from delegation.token_keys import keys
 from gateway.approvals import services
 from gateway.approvals.errors import ApprovalRefused, RefusedReason
 from gateway.approvals.models import Approval
@@ -206,15 +212,26 @@ def test_a_receipt_of_the_other_environment_is_refused(agent: Agent, tenant: Ten
         assert use(theirs).status == "used"
 
 
-def test_a_used_receipt_stays_used_after_a_restart(agent: Agent) -> None:
-    """What a new process knows is what the databases have."""
+def test_a_receipt_that_another_process_used_stays_used_after_a_restart(agent: Agent) -> None:
     approved = make_approved(agent)
-    use(approved)
-    keyring.forget()
+    call = {
+        "receipt": approved.receipt,
+        "tenant_id": str(approved.tenant_id),
+        "agent_id": str(approved.agent_id),
+        "action_name": approved.action_name,
+        "details": approved.details,
+    }
 
-    (found,) = all_at_once([partial(use, approved)])
+    def in_a_new_process() -> str:
+        command = [sys.executable, str(Path(__file__).with_name("use_again.py"))]
+        environment = node_environment() | {"PYTHONPATH": str(settings.BASE_DIR)}
+        done = subprocess.run(
+            command, input=json.dumps(call), env=environment, capture_output=True, text=True, check=True
+        )
+        return done.stdout
 
-    assert found.reason is RefusedReason.ALREADY_USED
+    assert [in_a_new_process() for _ in range(2)] == ["used", "already_used"]
+    assert refused(partial(use, approved)) is RefusedReason.ALREADY_USED
 
 
 def test_a_receipt_without_its_row_is_not_approved(agent: Agent) -> None:
