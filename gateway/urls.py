@@ -5,6 +5,7 @@ from typing import Any, Final
 from django.urls import path
 
 from gateway.access.views import AccessViewSet, AskPolicyViewSet, AuthzenConfigurationViewSet
+from gateway.approvals.views import ApprovalViewSet
 from gateway.views import (
     METHODS,
     GatewayDecisionViewSet,
@@ -35,4 +36,6 @@ urlpatterns = [
         "v1/gateway/routes/<str:route_id>",
         GatewayRouteViewSet.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}),
     ),
+    path("v1/approvals", ApprovalViewSet.as_view({"get": "list", "post": "create"})),
+    path("v1/approvals/<str:approval_id>", ApprovalViewSet.as_view({"get": "retrieve"})),
 ]

@@ -3,19 +3,16 @@
 import json
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID
 
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from compliance.api.pagination import Cursor
-from compliance.api.rest.fields import ChangesSerializer
+from compliance.api.rest.fields import ChangesSerializer, IdField
 from compliance.api.rest.schema import MOMENT
 from compliance.core.clock import now
 from compliance.core.encodings import b64_encode
 from compliance.core.errors import Invalid
-from compliance.core.identifiers import parse_id
 from reports.bundles.manifest import pem
 from reports.models import Report, ReportSchedule
 from reports.periods import end_of
@@ -42,17 +39,6 @@ class MomentField(serializers.Field[Any, Any, Any, Any]):
             raise serializers.ValidationError("Must be an ISO 8601 date or date-time.") from error
 
 
-@extend_schema_field(OpenApiTypes.UUID)
-class AgentIdField(serializers.Field[Any, Any, Any, Any]):
-    """An agent's id; the service checks that the tenant has it."""
-
-    def to_internal_value(self, data: Any) -> UUID:
-        parsed = parse_id(data)
-        if parsed is None:
-            raise serializers.ValidationError("Must be a valid UUID.")
-        return parsed
-
-
 class RequestReportSerializer(serializers.Serializer[Any]):
     """`POST /v1/reports`."""
 
@@ -63,7 +49,7 @@ class RequestReportSerializer(serializers.Serializer[Any]):
         help_text="ISO 8601 date-time, excluded; or a date, included, today up to now; not in the future.",
     )
     agent_ids = serializers.ListField(
-        child=AgentIdField(),
+        child=IdField(),
         min_length=1,
         max_length=MAX_AGENTS,
         required=False,

@@ -23,10 +23,10 @@ JSON_LIMIT = 20_000
 ABBREVIATIONS = frozenset({"api", "ca", "crl", "id", "ocsp", "uri", "url"})
 
 STATUSES = {
-    "success": "active succeeded published ready completed current low dismissed",
+    "success": "active succeeded published ready completed current low dismissed approved used",
     "info": "pending in_flight generating queued started running",
     "warning": "medium suspended expiring",
-    "danger": "high revoked failed withdrawn confirmed",
+    "danger": "high revoked failed withdrawn confirmed denied",
     "default": "expired retired cancelled",
 }
 STATUS_COLOURS = {status: colour for colour, statuses in STATUSES.items() for status in statuses.split()}
@@ -121,14 +121,14 @@ def short_code(text: str | None) -> SafeString | str:
     return format_html('<code class="console-code" title="{}">{}</code>', visible(text), shown)
 
 
-def block(text: object) -> SafeString | str:
-    """Return text of several lines in a fixed-width font and a box that scrolls."""
+def block(text: object, *, limit: int | None = JSON_LIMIT) -> SafeString | str:
+    """Return text of several lines in a fixed-width font and a box that scrolls; None: all of it."""
     if text is None or text == "":
         return EMPTY
     shown = visible(text)
-    hidden = len(shown) - JSON_LIMIT
+    hidden = 0 if limit is None else len(shown) - limit
     more = f"\n… {counted(hidden, 'more character')}" if hidden > 0 else ""
-    return format_html('<pre class="console-block" tabindex="0">{}{}</pre>', shown[:JSON_LIMIT], more)
+    return format_html('<pre class="console-block" tabindex="0">{}{}</pre>', shown[:limit], more)
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> SafeString:
@@ -149,5 +149,6 @@ def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> SafeString:
     )
 
 
-def pretty_json(value: Any) -> SafeString | str:
-    return EMPTY if value is None else block(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+def pretty_json(value: Any, *, limit: int | None = JSON_LIMIT) -> SafeString | str:
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    return EMPTY if value is None else block(text, limit=limit)

@@ -31,7 +31,6 @@ Channel = tuple[str, ...]
 WEBHOOKS: Final = ("webhooks", "due")
 SIGNALS: Final = ("signals", "due")
 SEALED: Final = ("auditlog", "sealed")
-APPROVALS: Final = ("approvals", "decided")
 
 
 def wake(channel: Channel) -> None:

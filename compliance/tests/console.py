@@ -36,6 +36,7 @@ from events.models import (
     Simulation,
 )
 from events.risk.evaluation import simulations
+from gateway.approvals.models import Approval
 from gateway.models import GatewayRoute
 from incidents.tests.factories import make_incident
 from people.models import Person
@@ -128,6 +129,18 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
                 action=f"{label} action"[:256],
                 created_at=now(),
                 updated_at=now(),
+            ),
+            "approvals_approval": Approval.objects.create(
+                tenant=mirrored,
+                agent_id=agent.id,
+                agent_name=agent.name,
+                action_name=f"{label} action"[:256],
+                details={"said": label},
+                action_hash="0" * 64,
+                reasons=[],
+                requested_by=ACTOR.id,
+                requested_at=now(),
+                expires_at=now() + timedelta(days=1),
             ),
             "reports_reportschedule": ReportSchedule.objects.create(
                 tenant=mirrored,

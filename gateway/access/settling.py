@@ -77,8 +77,8 @@ def _recorded(question: AccessQuestion, evaluation: Evaluation, decision: Access
             decision = _refused(decision, f"approval_{refused.reason}", refused.message)
         except TooManyPending as refused:
             decision = _refused(decision, "too_many_pending", refused.message)
-        opened_by = decision.approval and decision.approval.decision_id
-        if opened_by not in (None, decision.decision_id):
+        opened_by = None if decision.approval is None else decision.approval.decision_id
+        if opened_by is not None and opened_by != decision.decision_id:
             # It waited already, and is on record under the decision that opened it.
             return replace(decision, decision_id=opened_by)
         if decision.is_allowed:

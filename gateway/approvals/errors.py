@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from compliance.core.errors import Conflict, Forbidden, InvalidState, NotFound
+from compliance.core.errors import Conflict, Forbidden, InvalidState, NotFound, Unavailable
 
 
 class RefusedReason(StrEnum):
@@ -40,6 +40,10 @@ class ApprovalNotFound(NotFound):
 
 class TooManyPending(Conflict):
     message = "As many approvals of this agent wait for a decision as may wait"
+
+
+class TooManyWait(Unavailable):
+    message = "As many requests wait for a decision as may; ask again in a second"
 
 
 class NotDecidedByKey(Forbidden):

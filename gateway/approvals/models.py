@@ -44,6 +44,10 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
     def pending(self, now: datetime) -> "ApprovalQuerySet":
         return self.filter(status=ApprovalStatus.PENDING, expires_at__gt=now)
 
+    def ended(self, now: datetime) -> "ApprovalQuerySet":
+        """Return those that wait no longer: decided, used or expired."""
+        return self.exclude(status=ApprovalStatus.PENDING, expires_at__gt=now)
+
     def with_status(self, status: str | None, now: datetime) -> "ApprovalQuerySet":
         """Filter by `status_at(now)`; all without a status."""
         if status is None:

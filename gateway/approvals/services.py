@@ -13,7 +13,7 @@ from auditlog.vocabulary import Actor, ActorKind, AuditAction
 from certificates.models import Certificate, CertificateStatus
 from compliance.core import environments
 from compliance.core.identifiers import new_id
-from compliance.stores import sweeps, wakeups
+from compliance.stores import sweeps
 from gateway.approvals import receipts
 from gateway.approvals.errors import ApprovalRefused, NotDecidedByKey, RefusedReason, TooManyPending
 from gateway.approvals.models import Approval, ApprovalStatus
@@ -114,7 +114,6 @@ def decide(
         )
         _record(approval, AuditAction.APPROVAL_DECIDED, approval.status, actor, now)
         publish(tenant_id=tenant_id, name=EventName.APPROVAL_DECIDED, data=announced(approval), now=now)
-        wakeups.wake_on_commit(wakeups.APPROVALS)
     return approval
 
 

@@ -37,6 +37,11 @@ def is_met(request: HttpRequest) -> bool:
     return not is_required_of(request.user) or shown_factor(request, request.user) is not None
 
 
+def is_shown(request: HttpRequest) -> bool:
+    """Whether the session's person showed a second factor, or the service demands one of nobody."""
+    return settings.SECOND_FACTOR == Requirement.NOBODY or shown_factor(request, request.user) is not None
+
+
 def has_second_factor(user: Any) -> bool:
     """Whether the user has an authenticator app or a security key."""
     return bool(is_mfa_enabled(user, [Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN]))

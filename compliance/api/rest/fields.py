@@ -2,9 +2,24 @@
 
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
+
+from compliance.core.identifiers import parse_id
+
+
+@extend_schema_field(OpenApiTypes.UUID)
+class IdField(serializers.Field[Any, Any, Any, Any]):
+    """The id of a row; the service checks that the tenant has it."""
+
+    def to_internal_value(self, data: Any) -> UUID:
+        parsed = parse_id(data)
+        if parsed is None:
+            raise serializers.ValidationError("Must be a valid UUID.")
+        return parsed
 
 
 class StrictBooleanField(serializers.BooleanField):

@@ -35,6 +35,7 @@ def spectacular_settings(*, title: str, base_url: str) -> dict[str, Any]:
         "ENUM_ADD_EXPLICIT_BLANK_NULL_CHOICE": False,  # generators of clients can't write a null enum
         "ENUM_NAME_OVERRIDES": {
             "AgentStatusEnum": "agents.models.AgentStatus",
+            "ApprovalStatusEnum": "gateway.approvals.models.ApprovalStatus",
             "AuthorityStateEnum": "certificates.models.AuthorityState",
             "CertificateStatusEnum": "certificates.models.CertificateStatus",
             "ChainActorTypeEnum": "delegation.serializers.ACTOR_TYPES",

@@ -57,6 +57,7 @@ HOSTILE = (
 LOOKUPS = ("regex", "iregex", "range", "in", "isnull", "year", "date", "contains", "exact", "gt", "week__gte")
 # Of pages that are lists of a kind of their own.
 OWN = {
+    "approvals_approval": ("approval",),
     "auditlog_treehead": (),
     "inbox_openevent": ("band", "shown", "tenant", "q", "page", "event", "agent", "after", "tick", "held"),
 }

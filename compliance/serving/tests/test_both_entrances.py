@@ -30,7 +30,7 @@ from tenancy.tests.factories import make_expired_key, make_key, make_tenant
 pytestmark = pytest.mark.usefixtures("committed")
 
 CHANGING = {"x-ratelimit-remaining", "x-ratelimit-reset", "retry-after"}
-CHANGING_FIELDS = {"id", "occurred_at", "risk_score"}
+CHANGING_FIELDS = {"id", "decision_id", "occurred_at", "risk_score"}
 
 NAMES = [type(endpoint).__name__ for endpoint in ENDPOINTS]
 
@@ -119,12 +119,17 @@ def plain() -> Iterator[Worker]:
 
 def settled(body: bytes) -> Any:
     """The body without what no two requests have in common."""
-    found = orjson.loads(body) if body else None
-    data = found.get("data", found) if isinstance(found, dict) else None
-    if isinstance(data, dict):
-        for name in CHANGING_FIELDS & data.keys():
-            data[name] = type(data[name]).__name__
-    return found
+    return _settled(orjson.loads(body)) if body else None
+
+
+def _settled(found: Any) -> Any:
+    if isinstance(found, list):
+        return [_settled(one) for one in found]
+    if not isinstance(found, dict):
+        return found
+    return {
+        name: type(one).__name__ if name in CHANGING_FIELDS else _settled(one) for name, one in found.items()
+    }
 
 
 def assert_alike(
@@ -159,6 +164,8 @@ HARMLESS = {
 def test_unknown_query_parameter_is_refused_by_both(
     fast: Worker, plain: Worker, endpoint: Endpoint[Any, Any], good: Good
 ) -> None:
+    if not endpoint.path.startswith("/v1/"):
+        pytest.skip("the standard of the path ignores what it does not know")
     for query in ("frob=1", "limit=1&frob=", "frob=%00", "frob"):
         answer = assert_alike(
             fast, plain, good.method, f"{good.path}?{query}", good.with_headers(), good.body

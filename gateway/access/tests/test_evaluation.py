@@ -199,7 +199,7 @@ def test_medium_risk_is_allowed_where_nobody_is_asked(asker: ApiClient, agent: A
 def test_token_of_the_agent_is_checked(asker: ApiClient, agent: Agent, tenant: Tenant) -> None:
     token = token_of(agent)
     other = token_of(make_permitted_agent(tenant))
-    with_token = {"context": {"token": token}}
+    with_token: dict[str, Any] = {"context": {"token": token}}
 
     assert decided(asker, ask(agent, **with_token))[0] is True
     assert decided(asker, ask(agent, "pay", **with_token)) == (False, "deny", "token_insufficient_scope")
@@ -439,7 +439,7 @@ def test_null_members_count_as_left_out(asker: ApiClient, agent: Agent) -> None:
 
 def test_unknown_members_are_ignored(asker: ApiClient, agent: Agent) -> None:
     subject = {"type": "agent", "id": str(agent.id), "properties": {"department": "Sales"}, "x": 1}
-    more = {"foo": "bar", "futureField": {"nested": True}, "context": {"time": "1985-10-26T01:22-07:00"}}
+    more: dict[str, Any] = {"foo": "bar", "futureField": {"nested": True}, "context": {"time": "1985-10-26T01:22-07:00"}}
 
     assert decided(asker, ask(agent, subject=subject, **more))[0] is True
 

@@ -11,7 +11,7 @@ from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.tests.client import ApiClient
 from gateway.access import services
-from gateway.access.tests.factories import ONE, ask, make_policy
+from gateway.access.tests.factories import make_policy
 from gateway.models import AskPolicy
 from gateway.tests.factories import make_permitted_agent, make_route
 from tenancy.models import Tenant
@@ -65,15 +65,6 @@ def test_changes_are_audited(writer: ApiClient, tenant: Tenant) -> None:
     assert ((first.metadata or {})["before"], (first.metadata or {})["after"]) == (None, POLICY)
     assert (second.metadata or {})["before"]["ask_from"] == "medium"
     assert entries.of_type("ask_policy.removed").count() == 1
-
-
-@pytest.mark.usefixtures("committed")
-def test_change_counts_at_once_in_the_same_process(writer: ApiClient, agent: Agent) -> None:
-    assert writer.post(ONE, ask(agent)).json()["context"]["outcome"] == "allow"
-
-    put(writer, "tenant", POLICY)
-
-    assert writer.post(ONE, ask(agent)).json()["context"]["outcome"] == "ask"
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def make_approval(agent: Agent, **fields: Any) -> Approval:
 
 
 def decide(approval: Approval, *, approved: bool = True, **fields: Any) -> Approval:
-    said = {"note": "", "actor": OFFICER, "now": now()} | fields
+    said: dict[str, Any] = {"note": "", "actor": OFFICER, "now": now()} | fields
     return services.decide(tenant_id=approval.tenant_id, approval_id=approval.id, approved=approved, **said)
 
 

@@ -24,7 +24,7 @@ from webhooks.tests.factories import make_webhook
 def audited(approval: Approval) -> list[tuple[str, str]]:
     """The actions that the log has of an approval, with the status each names."""
     entries = AuditEntry.objects.filter(tenant_id=approval.tenant_id, metadata__approval_id=str(approval.id))
-    return [(one.event_type, one.metadata["status"]) for one in entries.order_by("id")]
+    return [(one.event_type, (one.metadata or {})["status"]) for one in entries.order_by("id")]
 
 
 def refused(call: Any, *args: Any, **kwargs: Any) -> RefusedReason:

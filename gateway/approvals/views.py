@@ -1,0 +1,121 @@
+"""`/v1/approvals`: ask for an approval, and wait for the answer. No API key decides."""
+
+import re
+from collections.abc import Mapping
+from typing import ClassVar
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.response import Response
+
+from agents.errors import AgentNotFound
+from auditlog.vocabulary import Actor
+from compliance.api.gate import Scope
+from compliance.api.idempotency import idempotent
+from compliance.api.pagination import keyset_page, ok, page, read_choice, read_cursor, read_id, read_limit
+from compliance.api.rest.requests import ApiRequest
+from compliance.api.rest.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
+from compliance.api.rest.views import ApiViewSet, validated
+from compliance.core.clock import now
+from compliance.core.errors import Invalid
+from gateway.approvals import openapi, services, waiting
+from gateway.approvals.errors import ApprovalNotFound, TooManyPending
+from gateway.approvals.models import Approval, ApprovalStatus
+from gateway.approvals.serializers import (
+    DEFAULT_TTL,
+    ApprovalDetailSerializer,
+    ApprovalSerializer,
+    OpenApprovalSerializer,
+    shown_approval,
+    shown_detail,
+)
+
+
+class ApprovalViewSet(ApiViewSet):
+    """The tenant's approvals."""
+
+    schema_tag = "Approvals"
+    required_scopes: ClassVar = dict.fromkeys(("list", "retrieve", "create"), Scope.DECISIONS_EVALUATE)
+
+    @extend_schema(
+        operation_id="openApproval",
+        summary="Ask for an approval",
+        description=openapi.OPEN_TEXT,
+        parameters=[IDEMPOTENCY_KEY],
+        request=OpenApprovalSerializer,
+        examples=[openapi.QUESTION, openapi.OPENED],
+        responses={
+            201: enveloped(ApprovalDetailSerializer),
+            **errors(
+                *KEYED,
+                e404=AgentNotFound.message,
+                e409=TooManyPending.message,
+                e422="The agent or its certificate is not active",
+            ),
+        },
+    )
+    @idempotent
+    def create(self, request: ApiRequest) -> Response:
+        given, moment = validated(OpenApprovalSerializer, request), now()
+        approval = services.open_approval(
+            tenant_id=request.auth.tenant_id,
+            agent_id=given["agent_id"],
+            action_name=given["action"],
+            action_type=given.get("action_type"),
+            details=given.get("details", {}),
+            risk_score=None,
+            risk_band=None,
+            reasons=[],
+            ttl_seconds=given.get("ttl_seconds", DEFAULT_TTL),
+            decision_id=None,
+            actor=Actor.api_key(request.auth.id),
+            now=moment,
+        )
+        return ok(shown_detail(approval, moment), status=201)
+
+    @extend_schema(
+        operation_id="listApprovals",
+        summary="List approvals, newest first",
+        parameters=[openapi.AGENT_FILTER, openapi.STATUS_FILTER, BEFORE, LIMIT],
+        examples=[openapi.LISTED],
+        responses={200: paged(ApprovalSerializer, tells_next=True), **errors(*KEYED)},
+    )
+    def list(self, request: ApiRequest) -> Response:
+        params, moment = request.query_params, now()
+        status = read_choice(params, "status", ApprovalStatus.values)
+        own = Approval.objects.for_tenant(request.auth.tenant_id).of_agent(read_id(params, "agent_id"))
+        found = keyset_page(
+            own.with_status(status, moment),
+            cursor=read_cursor(params),
+            limit=read_limit(params),
+            field="requested_at",
+            heavy="details",
+        )
+        rows = [shown_approval(row, moment) for row in found.rows]
+        return page(rows, next_cursor=found.next_cursor, has_next_page=found.has_next)
+
+    @extend_schema(
+        operation_id="getApproval",
+        summary="Fetch an approval, or wait for its decision",
+        description=openapi.SHOW_TEXT,
+        parameters=[openapi.APPROVAL_ID, openapi.WAIT],
+        examples=[openapi.DECIDED],
+        responses={
+            200: enveloped(ApprovalDetailSerializer),
+            **errors(*KEYED, e404=ApprovalNotFound.message),
+        },
+    )
+    def retrieve(self, request: ApiRequest, approval_id: str) -> Response:
+        approval = waiting.when_decided(
+            tenant_id=request.auth.tenant_id,
+            approval_id=approval_id,
+            seconds=_read_wait(request.query_params),
+            now=now(),
+        )
+        return ok(shown_detail(approval, now()))
+
+
+def _read_wait(params: Mapping[str, str]) -> int:
+    text = params.get("wait", "0")
+    if not re.fullmatch(r"[0-9]|[12][0-9]|30", text, re.ASCII):
+        raise Invalid(f"wait must be a whole number from 0 to {waiting.LONGEST_WAIT}")
+    return int(text)
