@@ -93,7 +93,7 @@ class AskPolicyViewSet(ApiViewSet):
     """When people are asked before agents act."""
 
     schema_tag = TAG
-    http_method_names = ["get", "put", "delete", "head"]  # noqa: RUF012  (as the base class declares it)
+    http_method_names = ["get", "put", "delete", "head"]
     required_scopes: ClassVar = {
         **dict.fromkeys(("list", "retrieve"), Scope.GATEWAY_READ),
         **dict.fromkeys(("replace", "destroy"), Scope.GATEWAY_WRITE),

@@ -22,7 +22,9 @@ from delegation.errors import ProofRejected, RejectionReason
 from delegation.jose.dpop import Proof
 from delegation.jose.tokens import Delegation
 from delegation.proofs import PresentedProof, ProofCheck
-from gateway.deciding import decisions, known_routes, violations
+from gateway.access import known_policies
+from gateway.access.known_policies import TenantPolicies
+from gateway.deciding import asking, decisions, known_routes, violations
 from gateway.deciding.decisions import Passage
 from gateway.deciding.known_routes import PLAIN
 from gateway.deciding.refusals import GatewayRefused, ScopeViolated, invalid_token, proof_refused
@@ -102,11 +104,20 @@ async def decide(
             case.outcome = decisions.of_serial(route, action, certificate, tenant_id=tenant_id)
 
     _each(cases, settle)
-    return [_answer(case) for case in cases]
+    passing = {case.request.tenant_id for case in cases if isinstance(case.outcome, Passage)}
+    policies = await known_policies.find(passing, asker) if passing else {}
+    return [_answer(case, policies) for case in cases]
 
 
-def _answer(case: _Case) -> Passage | ServiceError | Deferred[Passage]:
-    outcome = case.outcome
+def _answer(
+    case: _Case, policies: Mapping[UUID, TenantPolicies]
+) -> Passage | ServiceError | Deferred[Passage]:
+    outcome, route = case.outcome, case.route
+    if isinstance(outcome, Passage):
+        of_tenant = policies[case.request.tenant_id]
+        policy = of_tenant.policy_for(outcome.agent_id, route.id if route.name else None)
+        if policy.asks(outcome.action, outcome.risk_band):
+            return Deferred(partial(asking.settled, outcome, request=case.request, policy=policy))
     if isinstance(outcome, ScopeViolated):
         record = partial(violations.recorded, outcome, request=case.request, kind=case.kind)
         return Deferred(partial(record, route=case.route.name, action=case.action))

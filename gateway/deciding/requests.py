@@ -15,6 +15,7 @@ from gateway.errors import ActionMissing, RequestNotForwarded
 from gateway.models import MAX_ACTION_LENGTH, GatewayCredential, GatewayRoute
 
 KEY, ROUTE, ACTION, SERIAL = "Gateway-Key", "Gateway-Route", "Action", "Cert-Serial"
+APPROVAL = "Approval"
 MOST_OF_PATH = 512  # characters of a path that are put on record
 
 # One token of a scope (RFC 6749 §3.3).
@@ -33,7 +34,7 @@ class OriginalRequest:
 
 @dataclass(frozen=True, slots=True)
 class DecisionRequest:
-    """A gateway's question. `authorization` and `proof` are headers of the client, unread."""
+    """A gateway's question. `authorization`, `proof` and `approval` are headers of the client, unread."""
 
     tenant_id: UUID
     key_id: UUID
@@ -44,6 +45,7 @@ class DecisionRequest:
     authorization: str | None
     proof: str | None
     original: OriginalRequest | None
+    approval: str | None = None
 
 
 def read(request: EndpointRequest) -> DecisionRequest:
@@ -63,6 +65,7 @@ def read(request: EndpointRequest) -> DecisionRequest:
         authorization=headers.get("authorization") if is_clients else None,
         proof=headers.get("dpop"),
         original=_original(headers),
+        approval=_own(headers, APPROVAL),
     )
 
 

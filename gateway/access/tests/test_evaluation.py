@@ -439,7 +439,11 @@ def test_null_members_count_as_left_out(asker: ApiClient, agent: Agent) -> None:
 
 def test_unknown_members_are_ignored(asker: ApiClient, agent: Agent) -> None:
     subject = {"type": "agent", "id": str(agent.id), "properties": {"department": "Sales"}, "x": 1}
-    more: dict[str, Any] = {"foo": "bar", "futureField": {"nested": True}, "context": {"time": "1985-10-26T01:22-07:00"}}
+    more: dict[str, Any] = {
+        "foo": "bar",
+        "futureField": {"nested": True},
+        "context": {"time": "1985-10-26T01:22-07:00"},
+    }
 
     assert decided(asker, ask(agent, subject=subject, **more))[0] is True
 

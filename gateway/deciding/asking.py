@@ -1,0 +1,107 @@
+"""Whether a person is asked before a request passes a gateway, and what follows from the answer.
+
+A gateway tells method and URL of a request, so these are what a person approves, and the receipt's act.
+"""
+
+from typing import Any, Final
+from uuid import UUID
+
+from agents.errors import AgentNotFound
+from auditlog import services as auditlog
+from auditlog.vocabulary import Actor, AuditAction
+from compliance.api.answers import service_header
+from compliance.core import environments
+from compliance.core.errors import ServiceError
+from compliance.core.identifiers import new_id_at
+from gateway.approvals import services as approvals
+from gateway.approvals.errors import ApprovalRefused, TooManyPending
+from gateway.approvals.models import Approval
+from gateway.deciding.decisions import Passage
+from gateway.deciding.refusals import GatewayRefused
+from gateway.deciding.requests import APPROVAL, DecisionRequest
+from gateway.models import AskPolicy
+
+REQUIRED: Final = "approval_required"
+MESSAGE: Final = "A person must approve this request"
+
+
+def settled(passage: Passage, *, request: DecisionRequest, policy: AskPolicy) -> Passage | ServiceError:
+    """The passage if the request brings its approval's receipt; else the refusal that names the approval.
+
+    Another tenant's agent is refused without one: nobody of this tenant decides about it.
+    """
+    act: dict[str, Any] = {
+        "tenant_id": request.tenant_id,
+        "agent_id": passage.agent_id,
+        "action_name": passage.action,
+        "details": act_of(request, passage),
+        "now": request.now,
+    }
+    decision_id = UUID(new_id_at(request.now))
+    try:
+        with environments.atomic():
+            if request.approval is not None:
+                approvals.consume(receipt=request.approval, **act)
+                return passage
+            found = approvals.open_approval(
+                action_type=None,
+                risk_score=None,
+                risk_band=passage.risk_band,
+                reasons=[],
+                ttl_seconds=policy.ttl_seconds,
+                decision_id=decision_id,
+                actor=Actor.api_key(request.key_id),
+                **act,
+            )
+            if found.decision_id == decision_id:
+                _audit(passage, request, decision_id, found)
+    except ApprovalRefused as refused:
+        return _denied(passage, request, decision_id, f"approval_{refused.reason}", refused.message)
+    except TooManyPending as error:
+        return _denied(passage, request, decision_id, "too_many_pending", error.message)
+    except AgentNotFound:
+        return GatewayRefused(403, MESSAGE, REQUIRED)
+    except ServiceError as error:
+        return error
+    return GatewayRefused(403, MESSAGE, REQUIRED, headers={service_header(APPROVAL): str(found.id)})
+
+
+def act_of(request: DecisionRequest, passage: Passage) -> dict[str, Any]:
+    """What is approved: the request with its query, or the route where the gateway does not forward it."""
+    if request.original is None:
+        return {"resource": {"type": "route", "id": passage.route}}
+    return {"resource": {"type": "http", "id": f"{request.original.method} {request.original.uri}"}}
+
+
+def _denied(
+    passage: Passage, request: DecisionRequest, decision_id: UUID, reason: str, message: str
+) -> GatewayRefused:
+    with environments.atomic():
+        _audit(passage, request, decision_id, None, reason)
+    return GatewayRefused(403, message, reason)
+
+
+def _audit(
+    passage: Passage,
+    request: DecisionRequest,
+    decision_id: UUID,
+    approval: Approval | None,
+    reason: str = REQUIRED,
+) -> None:
+    auditlog.record(
+        tenant_id=request.tenant_id,
+        action=AuditAction.DECISION_DENIED if approval is None else AuditAction.DECISION_ASKED,
+        affected_id=passage.agent_id,
+        description=f"A request at the gateway was {'denied' if approval is None else 'put to a person'}",
+        metadata={
+            "decision_id": str(decision_id),
+            "agent_id": str(passage.agent_id),
+            "action": passage.action,
+            "route": passage.route or None,
+            "reasons": [reason],
+            "risk_band": passage.risk_band,
+            "approval_id": None if approval is None else str(approval.id),
+        },
+        actor=Actor.api_key(request.key_id),
+        now=request.now,
+    )
