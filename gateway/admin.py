@@ -22,7 +22,8 @@ from compliance.core.clock import now
 from compliance.core.plain_text import is_plain_text
 from delegation.jose.tokens import MAX_NAME_LENGTH
 from gateway import services
-from gateway.models import MAX_ACTION_LENGTH, MAX_ROUTE_NAME, GatewayCredential, GatewayRoute
+from gateway.access.admin import AskPolicyAdmin
+from gateway.models import MAX_ACTION_LENGTH, MAX_ROUTE_NAME, AskPolicy, GatewayCredential, GatewayRoute
 from gateway.serializers import ACTION_PATTERN, NAME_PATTERN
 
 
@@ -109,6 +110,9 @@ REMOVE = ConfirmedAction(
     form_class=forms.Form,
     is_destructive=True,
 )
+
+
+admin.site.register(AskPolicy, AskPolicyAdmin)
 
 
 @admin.register(GatewayRoute)

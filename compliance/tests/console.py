@@ -37,7 +37,7 @@ from events.models import (
 )
 from events.risk.evaluation import simulations
 from gateway.approvals.models import Approval
-from gateway.models import GatewayRoute
+from gateway.models import AskPolicy, GatewayRoute
 from incidents.tests.factories import make_incident
 from people.models import Person
 from reports.models import Report, ReportSchedule
@@ -127,6 +127,13 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
                 name=f"route-{agent.id}",
                 credentials=["dpop"],
                 action=f"{label} action"[:256],
+                created_at=now(),
+                updated_at=now(),
+            ),
+            "gateway_askpolicy": AskPolicy.objects.create(
+                tenant=mirrored,
+                agent_id=agent.id,
+                always_ask=[f"{label} action"[:256]],
                 created_at=now(),
                 updated_at=now(),
             ),

@@ -81,7 +81,7 @@ class Weighed:
 
 
 @dataclass
-class _Case:
+class _Pending:
     """An evaluation on its way: `outcome` once there is one."""
 
     question: AccessQuestion
@@ -98,23 +98,23 @@ class _Case:
 def weigh_all(questions: Sequence[AccessQuestion]) -> list[list[Weighed]]:
     """What each evaluation of each question comes to, in order. Raises: Django's errors."""
     now = max(question.now for question in questions)
-    weighed: list[list[_Case | Weighed]] = [
+    weighed: list[list[_Pending | Weighed]] = [
         [
-            _Case(question, one, one.agent_id) if isinstance(one, Evaluation) else failed(one)
+            _Pending(question, one, one.agent_id) if isinstance(one, Evaluation) else failed(one)
             for one in question.evaluations
         ]
         for question in questions
     ]
-    cases = [case for found in weighed for case in found if isinstance(case, _Case)]
+    cases = [case for found in weighed for case in found if isinstance(case, _Pending)]
     if cases:
         _find_certified(cases, now)
         _find_agents(cases, now)
         _check_tokens(cases, now)
         _score(cases, now)
-    return [[_settled(case) if isinstance(case, _Case) else case for case in found] for found in weighed]
+    return [[_settled(case) if isinstance(case, _Pending) else case for case in found] for found in weighed]
 
 
-def _settled(case: _Case) -> Weighed:
+def _settled(case: _Pending) -> Weighed:
     if case.outcome is None:
         raise RuntimeError("a case was left undecided")
     return case.outcome
@@ -125,11 +125,11 @@ def failed(error: ServiceError) -> Weighed:
     return Weighed(AccessOutcome.DENY, (), error=error)
 
 
-def _open(cases: Sequence[_Case]) -> Iterator[_Case]:
+def _open(cases: Sequence[_Pending]) -> Iterator[_Pending]:
     return (case for case in cases if case.outcome is None)
 
 
-def _find_certified(cases: Sequence[_Case], now: datetime) -> None:
+def _find_certified(cases: Sequence[_Pending], now: datetime) -> None:
     """Find the agents of the certificates that are subjects; an inactive certificate is refused later."""
     serials = {case.evaluation.serial for case in cases} - {None}
     if not serials:
@@ -146,7 +146,7 @@ def _find_certified(cases: Sequence[_Case], now: datetime) -> None:
                 case.outcome = Weighed(AccessOutcome.DENY, [reason], known.certificate.agent_id)
 
 
-def _find_agents(cases: Sequence[_Case], now: datetime) -> None:
+def _find_agents(cases: Sequence[_Pending], now: datetime) -> None:
     """Find how the agents stand, and refuse who may not act; another tenant's agent is an unknown one."""
     named = {(one.question.tenant_id, one.agent_id) for one in _open(cases) if one.agent_id is not None}
     found = standing.of_agents(named, now=now) if named else {}
@@ -179,7 +179,7 @@ def _stopped(agent_ids: Collection[str], now: datetime) -> Mapping[str, AccessRe
     return found
 
 
-def _check_scope(case: _Case, agent: AgentStanding) -> None:
+def _check_scope(case: _Pending, agent: AgentStanding) -> None:
     scope = agent.profile.scope
     if scope is None:
         case.deny(UNDECLARED)
@@ -187,12 +187,12 @@ def _check_scope(case: _Case, agent: AgentStanding) -> None:
         case.deny(OUTSIDE)
 
 
-def _check_tokens(cases: Sequence[_Case], now: datetime) -> None:
+def _check_tokens(cases: Sequence[_Pending], now: datetime) -> None:
     """Refuse the cases whose delegation token does not cover the act.
 
     That the holder of a bound token has its key is for the caller to check, who met the holder.
     """
-    given: list[tuple[_Case, Delegation]] = []
+    given: list[tuple[_Pending, Delegation]] = []
     for case in _open(cases):
         if case.evaluation.token is None:
             continue
@@ -216,7 +216,7 @@ def _check_tokens(cases: Sequence[_Case], now: datetime) -> None:
             case.deny(AccessReason(f"token_{refused.reason}", refused.message))
 
 
-def _score(cases: Sequence[_Case], now: datetime) -> None:
+def _score(cases: Sequence[_Pending], now: datetime) -> None:
     """Score what is left, and compare each score with the policy that counts."""
     scored = [(case, case.agent) for case in _open(cases) if case.agent is not None]
     if not scored:
@@ -231,7 +231,7 @@ def _score(cases: Sequence[_Case], now: datetime) -> None:
         _judge(case, agent, verdict, policies[case.question.tenant_id])
 
 
-def _judge(case: _Case, agent: AgentStanding, verdict: RiskVerdict, policies: TenantPolicies) -> None:
+def _judge(case: _Pending, agent: AgentStanding, verdict: RiskVerdict, policies: TenantPolicies) -> None:
     told = [AccessReason(reason.name, in_words(reason.name)) for reason in verdict.reasons]
     broken = [reason for reason in told if reason.name in FORBIDDEN]
     if broken:

@@ -274,6 +274,7 @@ FIXED_ARGUMENTS = {
     "account_sso": [],
 }
 ROUTE = {"name": "orders", "credentials": ["dpop"], "highest_band": "low", "root": "any", "agents": "own"}
+POLICY = {"ask_from": "medium", "always_ask": "pay", "ttl_seconds": "900"}
 FORMS: dict[str, Callable[[World], dict[str, Any]]] = {
     "auth_user_add": lambda world: {"username": "new", "usable_password": "false", "is_staff": "on"},
     "auth_user_change": lambda world: {"username": "kim", "email": "kim@example.org", "is_active": "on"},
@@ -313,6 +314,8 @@ FORMS: dict[str, Callable[[World], dict[str, Any]]] = {
     },
     "gateway_gatewayroute_add": lambda world: {**ROUTE, "tenant": world.tenant.id},
     "gateway_gatewayroute_change": lambda world: ROUTE,
+    "gateway_askpolicy_add": lambda world: {**POLICY, "tenant": world.tenant.id, "applies_to": "tenant"},
+    "gateway_askpolicy_change": lambda world: POLICY,
     "issuers_trustedissuer_add": lambda world: {
         "tenant": world.tenant.id,
         "issuer": "https://login.example.org",

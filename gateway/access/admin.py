@@ -1,0 +1,147 @@
+"""The console's page of the policies by which people are asked, and their form."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.contrib.admin.utils import flatten_fieldsets
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
+
+from auditlog.actors.requests import actor_of
+from compliance.api.exceptions import describe
+from compliance.console.access import OFFICERS, access_of
+from compliance.console.actions import ActionCall, ConfirmedAction
+from compliance.console.admin import AUDIT_TRAIL, TenantScopedAdmin
+from compliance.console.display import EMPTY, chip, chips, code, column
+from compliance.console.filters import ChoicesDropdownFilter, tenant_filter
+from compliance.console.navigation import NavigationLine
+from compliance.core.clock import now
+from gateway.access import services
+from gateway.access.serializers import PutAskPolicySerializer
+from gateway.models import AskPolicy
+
+ADDED = ("applies_to", *services.FIELDS)
+
+
+class AskPolicyForm(forms.ModelForm):
+    applies_to = forms.CharField(
+        max_length=64,
+        initial=services.TENANT,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="tenant, agent:<id> or route:<id> of a gateway route. Of a route, an agent and the tenant, "
+        "the first that has a policy counts.",
+    )
+    always_ask = forms.CharField(
+        required=False,
+        widget=UnfoldAdminTextareaWidget,
+        help_text="Names of actions, one a line, for which a person is asked whatever their score.",
+    )
+
+    class Meta:
+        model = AskPolicy
+        fields = ("tenant", *services.FIELDS)
+        labels = {"ttl_seconds": "Time to decide and act (s)"}
+        help_texts = {
+            "ask_from": "The lowest band of an act's score from which a person is asked.",
+            "ttl_seconds": "How long an approval waits: 60 to 86,400 seconds.",
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not self.instance._state.adding:
+            del self.fields["applies_to"]
+            self.initial["always_ask"] = "\n".join(self.instance.always_ask)
+
+    def clean_always_ask(self) -> list[str]:
+        return [line.strip() for line in self.cleaned_data["always_ask"].splitlines() if line.strip()]
+
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean() or {}
+        if self.errors:
+            return data
+        judged = PutAskPolicySerializer(data={name: data[name] for name in services.FIELDS})
+        if not judged.is_valid():
+            self.add_error(None, describe(judged.errors))
+            return data
+        return {**data, **judged.validated_data}
+
+
+def _remove(call: ActionCall) -> HttpResponse:
+    services.remove(
+        tenant_id=call.row.tenant_id,
+        applies_to=call.row.applies_to,
+        actor=actor_of(call.request),
+        now=call.now,
+    )
+    messages.success(call.request, "The policy is removed.")
+    return HttpResponseRedirect(reverse("admin:gateway_askpolicy_changelist"))
+
+
+REMOVE = ConfirmedAction(
+    "remove",
+    "Remove",
+    "delete",
+    "A less specific policy counts from now on; without one, nobody is asked.",
+    _remove,
+    is_offered=lambda row: True,
+    roles=OFFICERS,
+    form_class=forms.Form,
+    is_destructive=True,
+)
+
+
+class AskPolicyAdmin(TenantScopedAdmin):
+    navigation = NavigationLine("Agents", 7, "Approval policies", "front_hand")
+    form = AskPolicyForm
+    add_roles = OFFICERS
+    confirmed_actions = (REMOVE,)
+    related_links = (AUDIT_TRAIL,)
+    list_display = ("label", "asked_from", "names", "ttl_seconds", "tenant", "updated_at")
+    list_select_related = ("tenant",)
+    list_filter = (("ask_from", ChoicesDropdownFilter), tenant_filter())
+    search_fields = ("agent_id", "route__name")
+    ordering = ("created_at", "id")
+    fieldsets = (
+        (None, {"fields": ("label", "tenant", "asked_from", "names", "ttl_seconds")}),
+        ("Life", {"fields": ("identifier", "created_at", "updated_at")}),
+    )
+    readonly_fields = ("label", "asked_from", "names", "identifier")
+    add_fieldsets = ((None, {"fields": ("tenant", *ADDED)}),)
+    edit_fieldsets = (
+        (None, {"fields": ("label", *services.FIELDS)}),
+        ("Life", {"fields": ("tenant", "identifier", "created_at", "updated_at")}),
+    )
+
+    label = column("applies to", lambda row: code(row.applies_to))
+    asked_from = column("asked from", lambda row: chip(row.get_ask_from_display()), ordering="ask_from")
+    names = column("always asked", lambda row: chips(row.always_ask) if row.always_ask else EMPTY)
+    identifier = column("ID", lambda row: code(row.pk))
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return obj is not None and access_of(request).may(OFFICERS, obj.tenant_id)
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        if obj is None:
+            return self.add_fieldsets
+        may_edit = self.has_change_permission(request, obj)
+        return self.edit_fieldsets if may_edit else super().get_fieldsets(request, obj)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Return every field of the page but those that are edited."""
+        if obj is None:
+            return ()
+        shown = flatten_fieldsets(self.get_fieldsets(request, obj))
+        return [name for name in shown if name not in services.FIELDS]
+
+    def save_model(self, request: HttpRequest, obj: AskPolicy, form: Any, change: bool) -> None:
+        applies_to = obj.applies_to if change else form.cleaned_data["applies_to"]
+        made = services.put(
+            tenant_id=obj.tenant_id,
+            applies_to=applies_to,
+            fields={name: form.cleaned_data[name] for name in services.FIELDS},
+            actor=actor_of(request),
+            now=now(),
+        )
+        obj.pk = made.pk
