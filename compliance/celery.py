@@ -21,7 +21,7 @@ from ops.scheduling import staggered  # noqa: E402
 app.autodiscover_tasks(
     [
         *("compliance.api", "auditlog", "webhooks", "incidents", "certificates", "events"),
-        *("delegation", "reports"),
+        *("delegation", "gateway.approvals", "reports"),
     ],
     force=True,
 )
@@ -50,6 +50,7 @@ PERIODS_SECONDS = {
     "events.maintain_partitions": 3600.0,
     "events.sweep_simulations": 30.0,
     "incidents.watch": 30.0,
+    "approvals.sweep": 30.0,
     "reports.sweep": 30.0,
     "reports.run_schedules": 300.0,
     "reports.forget": 3600.0,

@@ -29,7 +29,7 @@ SCRIPTS = [ARABIC_INDIC, FULL_WIDTH]
 MOMENT = "2026-01-02T03:04:05Z"
 # A query parameter that is neither an enumeration nor text needs an example here.
 IN_QUERY = {"limit": "10", "before": MOMENT, "at": MOMENT, "after": MOMENT, "from": "0", "to": "1"}
-IN_QUERY |= {"versionTime": MOMENT, "versionId": "1"}
+IN_QUERY |= {"versionTime": MOMENT, "versionId": "1", "wait": "1"}
 # The sandbox's tree is served by the same views as the live one.
 SANDBOX_TREE = "/v1/audit-log/test/"
 TEXTS = {"event_type", "encoded", "action", "actor_id", "affected_id"}
@@ -93,6 +93,7 @@ def known(world_transaction: None) -> tuple[ApiClient, dict[str, str]]:
         "incident_id": rows["incidents_incident"].id,
         "schedule_id": rows["reports_reportschedule"].id,
         "route_id": rows["gateway_gatewayroute"].id,
+        "approval_id": rows["approvals_approval"].id,
         "serial": certificate.serial_number,
         "authority": make_authorities().serial_number,
         "part": "1",

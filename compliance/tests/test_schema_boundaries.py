@@ -24,6 +24,7 @@ from compliance.tests.description import description
 from delegation.issued.status_lists import LIST_SIZE
 from delegation.tests.factories import make_issued_token, make_token_key
 from delegation.token_keys import keyring
+from gateway.approvals.tests.factories import make_approved
 from incidents.duties.statements import MOMENTS
 from incidents.tests.factories import make_incident
 from signals.vocabulary import DeliveryMethod
@@ -134,6 +135,10 @@ def built(world_transaction: None) -> World:
             "highest_band": "low", "agents": "own", "nonce_required": False,
         },
         "updateGatewayRoute": {"highest_band": "low"},
+        "openApproval": {
+            "agent_id": str(agent.id), "action": "pay", "action_type": "api_call", "details": {},
+            "ttl_seconds": 60,
+        },
         "createReportSchedule": {"type": "mica", "cadence": "month"},
         "updateReportSchedule": {"cadence": "month"},
     }  # fmt: skip
@@ -147,6 +152,7 @@ def built(world_transaction: None) -> World:
         "webhook_id": kept, "stream_id": stream_id, "issuer_id": trusted["id"],
         "incident_id": str(make_incident(tenant).id), "schedule_id": schedule_id, "route_id": route_id,
         "serial": certificate.serial_number, "did": agent.did,
+        "approval_id": str(make_approved(agent).id),
     }  # fmt: skip
     return World(client, paths, bodies)
 
@@ -366,7 +372,8 @@ def test_last_of_repeated_parameters_counts_and_unknown_ones_are_refused(
         "before": "2026-01-01",
         "at": "2026-01-01",
     }
-    good |= {"from": "0", "to": "1", "after": "2026-01-01", "versionTime": "2026-01-01", "versionId": "1"}
+    good |= {"from": "0", "after": "2026-01-01", "versionTime": "2026-01-01"}
+    good |= dict.fromkeys(("to", "versionId", "wait"), "1")
     value = parameter["schema"].get("enum", [good.get(name, "x")])[0]
 
     statuses = [

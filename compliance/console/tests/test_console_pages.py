@@ -242,5 +242,5 @@ def test_lists_make_as_many_queries_for_many_rows_as_for_one(
         populate(acme, Environment.LIVE, f"row-{number}")
 
     for page in PAGES:
-        with django_assert_max_num_queries(24 if page == "inbox_openevent" else 16):
+        with django_assert_max_num_queries(25 if page == "inbox_openevent" else 16):
             list_of(client, page)
