@@ -167,6 +167,15 @@ def _trust(_: Holdings) -> Any:
     }  # fmt: skip
 
 
+def _evaluation(holdings: Holdings) -> Any:
+    return {
+        "subject": {"type": "agent", "id": holdings.agent, "properties": {"a": 1}},
+        "action": {"name": "pay", "properties": {"method": "POST"}},
+        "resource": {"type": "invoice", "id": "7", "properties": {"b": 2}},
+        "context": {"action_type": "api_call", "details": {"amount": 7}, "token": holdings.token},
+    }
+
+
 def _reason(_: Holdings) -> Any:
     return {"reason": "superseded: by an attack"}
 
@@ -240,6 +249,17 @@ BODIES: Mapping[str, Callable[[Holdings], Any]] = {
         "agents": "own",
         "nonce_required": True,
         "uncertified_agents": True,
+    },
+    "POST access/v1/evaluation": _evaluation,
+    "POST access/v1/evaluations": lambda holdings: {
+        **_evaluation(holdings),
+        "options": {"evaluations_semantic": "deny_on_first_deny"},
+        "evaluations": [{}, {"action": {"name": "read"}}],
+    },
+    "PUT v1/approval-policies/<str:applies_to>": lambda _: {
+        "ask_from": "medium",
+        "always_ask": ["pay"],
+        "ttl_seconds": 60,
     },
     "PATCH v1/gateway/routes/<str:route_id>": lambda _: {"highest_band": "medium", "agents": "any"},
     **{

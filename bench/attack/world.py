@@ -71,8 +71,9 @@ class Holdings:
             "webhook_id": self.webhook, "stream_id": self.stream, "issuer_id": self.issuer,
             "delivery_id": self.delivery, "report_id": self.report, "schedule_id": self.schedule,
             "incident_id": self.incident, "route_id": self.gateway_route, "target": "orders/7",
-            "entry_id": self.entry, "token_id": self.token_id, "list_id": self.status_list, "level": "0",
-            "path": "000.p/1", "serial": self.serial, "did": self.did, "part": "0",
+            "applies_to": f"agent:{self.agent}", "entry_id": self.entry, "token_id": self.token_id,
+            "list_id": self.status_list, "level": "0", "path": "000.p/1", "serial": self.serial,
+            "did": self.did, "part": "0",
             "encoded": quote(b64url_encode(self.ocsp_request), safe=""),
         }  # fmt: skip
         return plain[parameter]
@@ -201,6 +202,7 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
     incident = _incident(line, key)
     named = {"name": f"attacked-{uuid4().hex}", "credentials": ["serial", "bearer"]}
     gateway_route = _made(line.ask(call("POST", "/v1/gateway/routes", key=key, body=named)))["id"]
+    _made(line.ask(call("PUT", f"/v1/approval-policies/agent:{agent}", key=key, body={})))
     grant = {"chain": [{"sub": "user:alice", "type": "human"}], "scope": "read"}
     token = _made(line.ask(call("POST", f"/v1/agents/{agent}/delegation", key=key, body=grant)))
     message = {"payload": PAYLOAD, "format": "jws"}

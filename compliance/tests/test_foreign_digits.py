@@ -93,6 +93,7 @@ def known(world_transaction: None) -> tuple[ApiClient, dict[str, str]]:
         "incident_id": rows["incidents_incident"].id,
         "schedule_id": rows["reports_reportschedule"].id,
         "route_id": rows["gateway_gatewayroute"].id,
+        "applies_to": f"agent:{rows['agents_agent'].id}",
         "approval_id": rows["approvals_approval"].id,
         "serial": certificate.serial_number,
         "authority": make_authorities().serial_number,

@@ -98,6 +98,7 @@ def asked() -> Iterator[Ask]:
     yield Ask(f"{metadata}/<path:path>", "GET", f"{metadata}{ISSUER_PATH}")
     for bare in (
         metadata,
+        ".well-known/authzen-configuration",
         "v1/crl",
         "v1/ca",
         ".well-known/jwks.json",

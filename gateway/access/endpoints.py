@@ -7,16 +7,17 @@ from typing import Any, ClassVar
 from compliance.api.endpoint import Deferred, Endpoint, EndpointRequest
 from compliance.api.gate import Scope
 from compliance.core.errors import Forbidden, ServiceError
+from compliance.observing import correlation
 from gateway.access import questions, settling
-from gateway.access.questions import AccessQuestion
+from gateway.access.questions import AccessQuestion, Evaluation, EvaluationsSemantic
 from gateway.access.settling import AccessAnswer
-from gateway.access.weighing import Weighed, weigh_all
+from gateway.access.weighing import weigh_all
 
 
 class Evaluate(Endpoint[AccessQuestion, AccessAnswer]):
     """`POST /access/v1/evaluation`: questions that arrive together share their statements.
 
-    What writes (an approval, an entry in the audit log) leaves the group for a transaction of its own.
+    One that opens or uses an approval leaves the group for a transaction of its own.
     """
 
     method, path, allow = "POST", "/access/v1/evaluation", "POST"
@@ -25,19 +26,40 @@ class Evaluate(Endpoint[AccessQuestion, AccessAnswer]):
     largest_group, worth_a_group, longest_gathering = 50, 8, 0.002
 
     def read(self, request: EndpointRequest) -> AccessQuestion:
-        if request.tenant_id is None or request.key_id is None:
-            raise Forbidden()
-        asked = [questions.read_one(request.body)]
-        return AccessQuestion(request.tenant_id, request.key_id, request.received_at, asked)
+        return self._question(request, [questions.read_one(request.body)])
 
     def work(
         self, questions: Sequence[AccessQuestion]
     ) -> Sequence[AccessAnswer | Exception | Deferred[AccessAnswer]]:
-        weighed = weigh_all(questions)
-        return [_settled(question, found) for question, found in zip(questions, weighed, strict=True)]
+        asked = list(zip(questions, weigh_all(questions), strict=True))
+        plain = [(question, weighed) for question, weighed in asked if not settling.asks(weighed)]
+        answers = iter(settling.settle_together(plain))
+        return [
+            Deferred(partial(settling.settle, question, weighed)) if settling.asks(weighed) else next(answers)
+            for question, weighed in asked
+        ]
 
     def show(self, outcome: AccessAnswer) -> Mapping[str, Any]:
         return settling.shown(outcome)
+
+    def _question(
+        self,
+        request: EndpointRequest,
+        asked: Sequence[Evaluation | ServiceError],
+        semantic: EvaluationsSemantic = EvaluationsSemantic.EXECUTE_ALL,
+        is_single: bool = True,
+    ) -> AccessQuestion:
+        if request.tenant_id is None or request.key_id is None:
+            raise Forbidden()
+        return AccessQuestion(
+            tenant_id=request.tenant_id,
+            key_id=request.key_id,
+            now=request.received_at,
+            evaluations=asked,
+            semantic=semantic,
+            is_single=is_single,
+            ids=correlation.current(),
+        )
 
 
 class EvaluateAll(Evaluate):
@@ -47,24 +69,7 @@ class EvaluateAll(Evaluate):
     largest_group = 10
 
     def read(self, request: EndpointRequest) -> AccessQuestion:
-        if request.tenant_id is None or request.key_id is None:
-            raise Forbidden()
-        asked, semantic, is_single = questions.read_all(request.body)
-        return AccessQuestion(
-            request.tenant_id, request.key_id, request.received_at, asked, semantic, is_single
-        )
-
-
-def _settled(
-    question: AccessQuestion, weighed: Sequence[Weighed]
-) -> AccessAnswer | Exception | Deferred[AccessAnswer]:
-    settle = partial(settling.settle, question, weighed)
-    if settling.writes(weighed):
-        return Deferred(settle)
-    try:
-        return settle()
-    except ServiceError as error:
-        return error
+        return self._question(request, *questions.read_all(request.body))
 
 
 EVALUATE, EVALUATE_ALL = Evaluate(), EvaluateAll()

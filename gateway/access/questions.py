@@ -16,6 +16,7 @@ from compliance.core import environments
 from compliance.core.errors import Invalid, ServiceError
 from compliance.core.identifiers import canonical_id
 from compliance.core.json_values import MAX_OCTETS, octets_of
+from compliance.observing.correlation import Correlation
 from delegation.jose.jws import MAX_LENGTH
 from events.errors import InvalidActionType
 from events.ingest.event_input import ACTION_TYPES
@@ -73,7 +74,7 @@ class Evaluation:
 class AccessQuestion:
     """What one request asks; an error stands in the place of an evaluation that is malformed.
 
-    `is_single`: answered by one decision, not by a list of them.
+    `is_single`: answered by one decision, not by a list of them. `ids`: of the request.
     """
 
     tenant_id: UUID
@@ -82,6 +83,7 @@ class AccessQuestion:
     evaluations: Sequence[Evaluation | ServiceError]
     semantic: EvaluationsSemantic = EvaluationsSemantic.EXECUTE_ALL
     is_single: bool = True
+    ids: Correlation | None = None
 
 
 def read_one(data: Any) -> Evaluation:

@@ -1,15 +1,17 @@
 """From what evaluations come to, to decisions: approvals are opened and used, and refusals put on record."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID
 
 from auditlog import services as auditlog
+from auditlog.models import AuditEntry
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.errors import ServiceError
 from compliance.core.identifiers import new_id_at
+from compliance.observing import correlation
 from gateway.access.questions import AccessQuestion, Evaluation
 from gateway.access.weighing import AccessOutcome, AccessReason, Weighed, failed, shown_reasons
 from gateway.approvals import services as approvals
@@ -39,29 +41,57 @@ class AccessAnswer:
     is_single: bool
 
 
-def writes(weighed: Sequence[Weighed]) -> bool:
-    """Return whether settling these writes anything."""
-    return any(one.error is None and one.outcome is not AccessOutcome.ALLOW for one in weighed)
+def asks(weighed: Sequence[Weighed]) -> bool:
+    """Return whether a person may have to be asked, or an approval used."""
+    return any(one.outcome is AccessOutcome.ASK for one in weighed)
 
 
-def settle(question: AccessQuestion, weighed: Sequence[Weighed]) -> AccessAnswer:
-    """Decide the evaluations in their order, until one ends the request.
+def settle_together(
+    asked: Sequence[tuple[AccessQuestion, Sequence[Weighed]]],
+) -> list[AccessAnswer | ServiceError]:
+    """Decide questions of which none asks a person, with their refusals on record in one transaction.
 
-    Each is recorded in a transaction of its own. Raises: the error of a single evaluation, Django's errors.
+    Raises: Django's errors.
     """
+    entries: list[AuditEntry] = []
+
+    def note(question: AccessQuestion, evaluation: Evaluation, decision: AccessDecision) -> AccessDecision:
+        entries.append(_entry(question, evaluation, decision))
+        return decision
+
+    answers = [_decided(question, weighed, note) for question, weighed in asked]
+    if entries:
+        with environments.atomic():
+            auditlog.record_all(entries)
+    return answers
+
+
+def settle(question: AccessQuestion, weighed: Sequence[Weighed]) -> AccessAnswer | ServiceError:
+    """Decide one question, with each evaluation in a transaction of its own. Raises: Django's errors."""
+
+    def record(question: AccessQuestion, evaluation: Evaluation, decision: AccessDecision) -> AccessDecision:
+        try:
+            with environments.atomic():
+                return _recorded(question, evaluation, decision)
+        except ServiceError as error:
+            return replace(decision, weighed=failed(error))
+
+    return _decided(question, weighed, record)
+
+
+def _decided(
+    question: AccessQuestion,
+    weighed: Sequence[Weighed],
+    write: Callable[[AccessQuestion, Evaluation, AccessDecision], AccessDecision],
+) -> AccessAnswer | ServiceError:
+    """Decide evaluations in their order until one ends the request; `write` what is not plainly allowed."""
     made: list[AccessDecision] = []
     for evaluation, one in zip(question.evaluations, weighed, strict=True):
-        decision_id = UUID(new_id_at(question.now))
-        if isinstance(evaluation, ServiceError) or one.outcome is AccessOutcome.ALLOW:
-            found = AccessDecision(decision_id, one)
-        else:
-            try:
-                with environments.atomic():
-                    found = _recorded(question, evaluation, AccessDecision(decision_id, one))
-            except ServiceError as error:
-                found = AccessDecision(decision_id, failed(error))
+        found = AccessDecision(UUID(new_id_at(question.now)), one)
+        if isinstance(evaluation, Evaluation) and one.error is None and not found.is_allowed:
+            found = write(question, evaluation, found)
         if question.is_single and found.weighed.error is not None:
-            raise found.weighed.error
+            return found.weighed.error
         made.append(found)
         if not question.is_single and question.semantic.ends_with(decision=found.is_allowed):
             break
@@ -83,7 +113,7 @@ def _recorded(question: AccessQuestion, evaluation: Evaluation, decision: Access
             return replace(decision, decision_id=opened_by)
         if decision.is_allowed:
             return decision
-    _audit(question, evaluation, decision)
+    auditlog.record_all([_entry(question, evaluation, decision)])
     return decision
 
 
@@ -126,27 +156,29 @@ def _refused(decision: AccessDecision, name: str, text: str) -> AccessDecision:
     return replace(decision, weighed=replace(decision.weighed, outcome=AccessOutcome.DENY, reasons=reasons))
 
 
-def _audit(question: AccessQuestion, evaluation: Evaluation, decision: AccessDecision) -> None:
-    weighed, approval, is_asked = decision.weighed, decision.approval, decision.approval is not None
-    auditlog.record(
-        tenant_id=question.tenant_id,
-        action=AuditAction.DECISION_ASKED if is_asked else AuditAction.DECISION_DENIED,
-        affected_id=weighed.agent_id or decision.decision_id,
-        description=f"An act was {'put to a person' if is_asked else 'denied'}: {weighed.reasons[0].text}",
-        metadata={
-            "decision_id": str(decision.decision_id),
-            "agent_id": None if weighed.agent_id is None else str(weighed.agent_id),
-            "subject": evaluation.subject[:TOLD],
-            "action": evaluation.action,
-            "resource": f"{evaluation.resource['type']}:{evaluation.resource['id']}"[:TOLD],
-            "reasons": [reason.name for reason in weighed.reasons],
-            "risk_score": None if weighed.verdict is None else weighed.verdict.score,
-            "risk_band": None if weighed.verdict is None else weighed.verdict.band,
-            "approval_id": None if approval is None else str(approval.id),
-        },
-        actor=Actor.api_key(question.key_id),
-        now=question.now,
-    )
+def _entry(question: AccessQuestion, evaluation: Evaluation, decision: AccessDecision) -> AuditEntry:
+    weighed, approval, verdict = decision.weighed, decision.approval, decision.weighed.verdict
+    became = "denied" if approval is None else "put to a person"
+    with correlation.use(question.ids):
+        return auditlog.entry(
+            tenant_id=question.tenant_id,
+            action=AuditAction.DECISION_DENIED if approval is None else AuditAction.DECISION_ASKED,
+            affected_id=weighed.agent_id or decision.decision_id,
+            description=f"An act was {became}: {weighed.reasons[0].text}",
+            metadata={
+                "decision_id": str(decision.decision_id),
+                "agent_id": None if weighed.agent_id is None else str(weighed.agent_id),
+                "subject": evaluation.subject[:TOLD],
+                "action": evaluation.action,
+                "resource": f"{evaluation.resource['type']}:{evaluation.resource['id']}"[:TOLD],
+                "reasons": [reason.name for reason in weighed.reasons],
+                "risk_score": None if verdict is None else verdict.score,
+                "risk_band": None if verdict is None else verdict.band,
+                "approval_id": None if approval is None else str(approval.id),
+            },
+            actor=Actor.api_key(question.key_id),
+            now=question.now,
+        )
 
 
 def shown(answer: AccessAnswer) -> dict[str, Any]:

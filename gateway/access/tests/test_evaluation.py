@@ -260,7 +260,8 @@ def test_denials_are_in_the_audit_log_and_allows_are_not(
     asker: ApiClient, agent: Agent, tenant: Tenant
 ) -> None:
     asker.post(ONE, ask(agent))
-    denied = asker.post(ONE, ask(agent, "delete")).json()["context"]["decision_id"]
+    answer = asker.post(ONE, ask(agent, "delete"), **{"X-Request-ID": "asked-1"})
+    denied = answer.json()["context"]["decision_id"]
     unknown = asker.post(ONE, ask(agent, subject={"type": "agent", "id": "x"})).json()["context"][
         "decision_id"
     ]
@@ -273,7 +274,7 @@ def test_denials_are_in_the_audit_log_and_allows_are_not(
         "delete",
         "record:record-1",
     )
-    assert told["reasons"] == ["scope_violation"]
+    assert (told["reasons"], told["request_id"]) == (["scope_violation"], "asked-1")
     assert (found[denied].affected_id, found[unknown].affected_id) == (str(agent.id), unknown)
 
 

@@ -29,7 +29,7 @@ def writer(tenant: Tenant) -> ApiClient:
 
 
 def put(client: ApiClient, applies_to: str, body: Any) -> Any:
-    return client._send("PUT", f"{PATH}/{applies_to}", body, {})
+    return client.put(f"{PATH}/{applies_to}", body)
 
 
 def test_policies_are_set_listed_fetched_and_removed(writer: ApiClient, tenant: Tenant, agent: Agent) -> None:
