@@ -27,7 +27,7 @@ from compliance.core.clock import now
 from compliance.core.errors import ServiceError
 from compliance.core.identifiers import parse_id
 from gateway.approvals import page, services
-from gateway.approvals.models import MAX_NOTE_LENGTH, Approval
+from gateway.approvals.models import MAX_NOTE_LENGTH, Approval, ApprovalQuerySet
 from people.doors.second_factor import is_shown
 
 VERDICTS = {"approve": True, "deny": False}
@@ -74,6 +74,10 @@ class ApprovalAdmin(TenantScopedAdmin):
     shown_note = column("note", lambda row: visible(row.note) or EMPTY)
     identifier = column("ID", lambda row: code(row.pk))
     act = column("action hash", lambda row: code(row.action_hash))
+
+    def get_queryset(self, request: HttpRequest) -> ApprovalQuerySet:
+        found: ApprovalQuerySet = super().get_queryset(request)  # type: ignore[assignment]
+        return found
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
