@@ -97,7 +97,8 @@ class ApprovalAdmin(TenantScopedAdmin):
     def _decide(self, request: HttpRequest) -> HttpResponse:
         """Decide as the form says, and show what waits next."""
         given, rows = request.POST, self.get_queryset(request)
-        approval = rows.filter(id=parse_id(given.get("approval"))).first()
+        wanted = parse_id(given.get("approval"))
+        approval = rows.filter(id=wanted).first() if wanted else None
         verdict, form = VERDICTS.get(given.get("act", "")), ApprovalDecisionForm(given)
         if approval is None or verdict is None:
             messages.error(request, "Nothing was decided: the approval does not exist here.")
