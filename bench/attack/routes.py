@@ -109,7 +109,12 @@ def _value(holdings: Holdings, pattern: str, name: str) -> str:
 
 
 # Routes whose object stands in the body.
-IN_BODY = frozenset({"v1/events", "v1/events/batch", "v1/reports", "v1/ssf/status", "v1/ssf/verify"})
+IN_BODY = frozenset(
+    {
+        *("v1/events", "v1/events/batch", "v1/reports", "v1/ssf/status", "v1/ssf/verify"),
+        "v1/approvals",
+    }
+)
 
 
 def _agent(_: Holdings) -> Any:
@@ -259,6 +264,13 @@ BODIES: Mapping[str, Callable[[Holdings], Any]] = {
     "PUT v1/approval-policies/<str:applies_to>": lambda _: {
         "ask_from": "medium",
         "always_ask": ["pay"],
+        "ttl_seconds": 60,
+    },
+    "POST v1/approvals": lambda holdings: {
+        "agent_id": holdings.agent,
+        "action": "pay",
+        "action_type": "transaction_initiated",
+        "details": {"amount": 1, "payee": "x"},
         "ttl_seconds": 60,
     },
     "PATCH v1/gateway/routes/<str:route_id>": lambda _: {"highest_band": "medium", "agents": "any"},

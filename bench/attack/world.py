@@ -54,6 +54,7 @@ class Holdings:
     schedule: str
     incident: str
     gateway_route: str
+    approval: str
     entry: str
     did: str
     token: str
@@ -73,7 +74,7 @@ class Holdings:
             "incident_id": self.incident, "route_id": self.gateway_route, "target": "orders/7",
             "applies_to": f"agent:{self.agent}", "entry_id": self.entry, "token_id": self.token_id,
             "list_id": self.status_list, "level": "0", "path": "000.p/1", "serial": self.serial,
-            "did": self.did, "part": "0",
+            "did": self.did, "part": "0", "approval_id": self.approval,
             "encoded": quote(b64url_encode(self.ocsp_request), safe=""),
         }  # fmt: skip
         return plain[parameter]
@@ -85,7 +86,7 @@ class Holdings:
             {
                 *(self.agent, self.certificate, self.event, self.webhook, self.delivery, self.report),
                 *(self.schedule, self.incident, self.gateway_route, self.entry, self.serial, self.token_id),
-                *(self.issuer, self.stream),
+                *(self.issuer, self.stream, self.approval),
             }
         )
 
@@ -96,7 +97,7 @@ def absent(like: Holdings) -> Holdings:
         like, agent=str(uuid4()), serial=uuid4().hex, certificate=str(uuid4()), event=str(uuid4()),
         webhook=str(uuid4()), stream=str(uuid4()), issuer=str(uuid4()), delivery=str(uuid4()),
         report=str(uuid4()), schedule=str(uuid4()), incident=str(uuid4()), gateway_route=str(uuid4()),
-        entry=str(uuid4()), token_id=str(uuid4()),
+        entry=str(uuid4()), token_id=str(uuid4()), approval=str(uuid4()),
     )  # fmt: skip
 
 
@@ -203,6 +204,8 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
     named = {"name": f"attacked-{uuid4().hex}", "credentials": ["serial", "bearer"]}
     gateway_route = _made(line.ask(call("POST", "/v1/gateway/routes", key=key, body=named)))["id"]
     _made(line.ask(call("PUT", f"/v1/approval-policies/agent:{agent}", key=key, body={})))
+    act = {"agent_id": agent, "action": "pay"}
+    approval = _made(line.ask(call("POST", "/v1/approvals", key=key, body=act)))["id"]
     grant = {"chain": [{"sub": "user:alice", "type": "human"}], "scope": "read"}
     token = _made(line.ask(call("POST", f"/v1/agents/{agent}/delegation", key=key, body=grant)))
     message = {"payload": PAYLOAD, "format": "jws"}
@@ -214,7 +217,8 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
         agent=agent, certificate=certificate["id"], serial=certificate["serial_number"], event=event["id"],
         webhook=webhook["id"], stream=stream, issuer=issuer["id"], delivery=delivery["id"],
         report=report["id"], schedule=schedule["id"], incident=incident, gateway_route=gateway_route,
-        entry=entry["id"], did=f"did:{_service_name(key)}:{environment}:{agent}", token=token["token"],
+        approval=approval, entry=entry["id"],
+        did=f"did:{_service_name(key)}:{environment}:{agent}", token=token["token"],
         token_id=token["token_id"], status_list=_status_list(token["token"]), signature=signed["signature"],
         jws=signed["jws"], authority_serial=authority["serial_number"],
         ocsp_request=_ocsp_request(certificate["certificate_pem"], authority["pem"]),

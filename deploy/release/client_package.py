@@ -21,6 +21,7 @@ NAMES: Final = {
     "agents": "resolve=resolveDid card=getAgentCard list=listAgents register=registerAgent get=getAgent "
     "update=updateAgent certify=certifyAgent reinstate=reinstateAgent renew=renewAgentCertificate "
     "retire=retireAgent suspend=suspendAgent",
+    "approvals": "list=listApprovals open=openApproval get=getApproval",
     "audit_log": "list=listAuditLog proof=getAuditLogProof export=exportAuditLog "
     "checkpoint=audit_log_checkpoint_retrieve consistency=audit_log_consistency_retrieve "
     "keys=audit_log_keys_retrieve status=audit_log_status_retrieve tile=audit_log_tile_retrieve "
@@ -72,7 +73,7 @@ REPEATABLE: Final = {
 """POST requests that do no harm when sent twice."""
 CREDENTIALS: Final = {"client_id", "client_secret"}
 """Left out: the client authenticates with its API key in a header."""
-SECRETS: Final = {"access_token", "secret", "token"}
+SECRETS: Final = {"access_token", "receipt", "secret", "token"}
 """Fields of results that no repr shows."""
 FORM, JSON = "application/x-www-form-urlencoded", "application/json"
 SCALARS: Final = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}

@@ -27,7 +27,7 @@ from compliance.core.clock import now
 from compliance.core.errors import ServiceError
 from compliance.core.identifiers import parse_id
 from gateway.approvals import page, services
-from gateway.approvals.models import MAX_NOTE_LENGTH, Approval
+from gateway.approvals.models import MAX_NOTE_LENGTH, Approval, ApprovalQuerySet
 from people.doors.second_factor import is_shown
 
 VERDICTS = {"approve": True, "deny": False}
@@ -75,6 +75,10 @@ class ApprovalAdmin(TenantScopedAdmin):
     identifier = column("ID", lambda row: code(row.pk))
     act = column("action hash", lambda row: code(row.action_hash))
 
+    def get_queryset(self, request: HttpRequest) -> ApprovalQuerySet:
+        found: ApprovalQuerySet = super().get_queryset(request)  # type: ignore[assignment]
+        return found
+
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
@@ -93,7 +97,8 @@ class ApprovalAdmin(TenantScopedAdmin):
     def _decide(self, request: HttpRequest) -> HttpResponse:
         """Decide as the form says, and show what waits next."""
         given, rows = request.POST, self.get_queryset(request)
-        approval = rows.filter(id=parse_id(given.get("approval"))).first()
+        wanted = parse_id(given.get("approval"))
+        approval = rows.filter(id=wanted).first() if wanted else None
         verdict, form = VERDICTS.get(given.get("act", "")), ApprovalDecisionForm(given)
         if approval is None or verdict is None:
             messages.error(request, "Nothing was decided: the approval does not exist here.")

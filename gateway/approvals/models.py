@@ -1,6 +1,6 @@
 """Approvals of single acts, from the question to the use of the receipt."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -26,6 +26,8 @@ class ApprovalStatus(models.TextChoices):
 ENDING = (ApprovalStatus.PENDING, ApprovalStatus.APPROVED)
 """The statuses that become expired with time."""
 MAX_NOTE_LENGTH = 1000
+KEPT = timedelta(days=30)
+"""How long an ended approval is kept; the audit log keeps what happened."""
 
 
 class ApprovalQuerySet(models.QuerySet["Approval"]):
@@ -40,6 +42,11 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
     def overdue(self, now: datetime) -> "ApprovalQuerySet":
         """Return those that have expired and are not marked as expired yet."""
         return self.filter(status__in=ENDING, expires_at__lte=now)
+
+    def old(self, now: datetime) -> "ApprovalQuerySet":
+        """Return those that ended `KEPT` ago."""
+        over = set(ApprovalStatus) - set(ENDING)
+        return self.filter(status__in=over, expires_at__lte=now - KEPT)
 
     def pending(self, now: datetime) -> "ApprovalQuerySet":
         return self.filter(status=ApprovalStatus.PENDING, expires_at__gt=now)
@@ -105,7 +112,7 @@ class Approval(models.Model):
         ordering = ["-requested_at", "-id"]
         indexes = [
             Index(fields=["tenant", "-requested_at", "-id"], name="approvals_of_tenant"),
-            Index(fields=["expires_at"], condition=Q(status__in=ENDING), name="approvals_ending"),
+            Index(fields=["status", "expires_at"], name="approvals_by_status"),
         ]
         constraints = [
             UniqueConstraint(

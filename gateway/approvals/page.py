@@ -5,7 +5,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import admin
-from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 
@@ -16,20 +15,20 @@ from compliance.console.access import OFFICERS, access_of
 from compliance.console.display import EMPTY, chip, moment, pretty_json, score_chip, status_chip, visible
 from compliance.core.identifiers import parse_id
 from events.models import BehaviorEvent
-from gateway.approvals.models import Approval
+from gateway.approvals.models import Approval, ApprovalQuerySet
 from people.doors.second_factor import is_shown
 
 WAITING_SHOWN, ENDED_SHOWN = 50, 20
 
 
-def context_of(request: HttpRequest, rows: QuerySet[Approval], now: datetime) -> dict[str, Any]:
+def context_of(request: HttpRequest, rows: ApprovalQuerySet, now: datetime) -> dict[str, Any]:
     """Return the template variables of the page over `rows`, those of the user's tenants."""
-    waiting = list(rows.pending(now).order_by("expires_at", "id")[: WAITING_SHOWN + 1])  # type: ignore[attr-defined]
-    ended = rows.ended(now).order_by("-requested_at", "-id")[:ENDED_SHOWN]  # type: ignore[attr-defined]
+    waiting = list(rows.pending(now).order_by("expires_at", "id")[: WAITING_SHOWN + 1])
+    ended = rows.ended(now).order_by("-requested_at", "-id")[:ENDED_SHOWN]
     wanted = parse_id(request.GET.get("approval"))
     found = next((one for one in waiting if one.id == wanted), None)
     if found is None and wanted is not None:
-        found = rows.pending(now).filter(id=wanted).first()  # type: ignore[attr-defined]
+        found = rows.pending(now).filter(id=wanted).first()
     selected = found or next(iter(waiting), None)
     shown = waiting[:WAITING_SHOWN]
     return {

@@ -25,8 +25,6 @@ MOST_PENDING: Final = 20
 """How many approvals of one agent may wait: more would bury the others in the inbox."""
 SHORTEST_TTL, LONGEST_TTL = 60, 86_400
 """In seconds; the longest is that of a token, for which a key stays published after it has signed."""
-KEPT: Final = timedelta(days=30)
-"""How long an ended approval is kept; the audit log keeps what happened."""
 SWEPT_AT_ONCE: Final = 500
 
 
@@ -150,10 +148,8 @@ def consume(
 
 
 def sweep(*, now: datetime) -> int:
-    """Mark what has expired, and delete what ended `KEPT` ago; return how many were marked."""
-    Approval.objects.filter(expires_at__lte=now - KEPT).exclude(
-        status__in=[ApprovalStatus.PENDING, ApprovalStatus.APPROVED]
-    ).delete()
+    """Mark what has expired, and delete what ended long ago; return how many were marked."""
+    Approval.objects.old(now).delete()
     overdue = Approval.objects.overdue(now).order_by("expires_at", "id")
     return sweeps.each(overdue.values_list("id", flat=True)[:SWEPT_AT_ONCE], lambda one: _sweep_one(one, now))
 

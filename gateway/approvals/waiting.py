@@ -5,13 +5,15 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
+from django.conf import settings
+
 from compliance.core.shares import AllTaken, SharedSlots
 from gateway.approvals.errors import TooManyWait
 from gateway.approvals.models import Approval, ApprovalStatus
 
 LONGEST_WAIT: Final = 30
 LOOK_SECONDS: Final = 0.1
-SLOTS: Final = SharedSlots(2)
+SLOTS: Final = SharedSlots(max(1, settings.WEB_THREADS // 4))
 """Of one web process, which serves everything else with the threads that are left."""
 
 

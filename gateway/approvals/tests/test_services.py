@@ -15,7 +15,7 @@ from compliance.core.clock import now
 from compliance.core.errors import Invalid
 from gateway.approvals import services
 from gateway.approvals.errors import ApprovalRefused, NotDecidedByKey, RefusedReason, TooManyPending
-from gateway.approvals.models import Approval
+from gateway.approvals.models import KEPT, Approval
 from gateway.approvals.tests.factories import HOUR, KEY, OFFICER, decide, make_approval, make_approved, use
 from webhooks.models import Message
 from webhooks.tests.factories import make_webhook
@@ -137,7 +137,7 @@ def test_the_sweep_marks_what_has_expired_and_forgets_it_later(agent: Agent) -> 
     assert found == {waiting.id: "expired", approved.id: "expired", used.id: "used"}
     assert audited(waiting)[-1] == audited(approved)[-1] == ("approval.expired", "expired")
 
-    services.sweep(now=end + services.KEPT)
+    services.sweep(now=end + KEPT)
     assert not Approval.objects.for_tenant(agent.tenant_id).exists()
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from typing import Any
 from uuid import UUID
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "compliance.settings")
@@ -17,11 +18,11 @@ from compliance.core.environments import Environment  # noqa: E402
 from gateway.approvals import services  # noqa: E402
 from gateway.approvals.errors import ApprovalRefused  # noqa: E402
 
-call = json.load(sys.stdin)
-ids = {name: UUID(call.pop(name)) for name in ("tenant_id", "agent_id")}
+call: dict[str, Any] = json.load(sys.stdin)
+call |= {name: UUID(call[name]) for name in ("tenant_id", "agent_id")}
 with environments.use(Environment.LIVE):
     try:
-        outcome = services.consume(**call, **ids, now=now()).status
+        outcome = services.consume(**call, now=now()).status
     except ApprovalRefused as refused:
         outcome = refused.reason
 sys.stdout.write(outcome)

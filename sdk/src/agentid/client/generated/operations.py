@@ -74,6 +74,28 @@ class Agents(Group[S]):
         """Suspend an agent and put its certificate on hold."""
 
 
+class Approvals(Group[S]):
+    """Calls of `client.approvals`."""
+
+    @listing("/v1/approvals")
+    def list(
+        self, *, agent_id: str | None = None, before: datetime | str | None = None, limit: int | None = None,
+        status: str | None = None
+    ) -> results.Approval:
+        """List approvals, newest first."""
+
+    @operation("POST", "/v1/approvals")
+    def open(
+        self, *, agent_id: str, action: str, action_type: str | None = None,
+        details: Mapping[str, Any] | None = None, ttl_seconds: int | None = None, idempotency_key: str = ""
+    ) -> results.ApprovalDetail:
+        """Ask for an approval."""
+
+    @operation("GET", "/v1/approvals/{approval_id}")
+    def get(self, approval_id: str, *, wait: int | None = None) -> results.ApprovalDetail:
+        """Fetch an approval, or wait for its decision."""
+
+
 class AuditLog(Group[S]):
     """Calls of `client.audit_log`."""
 
@@ -607,6 +629,7 @@ class Operations(Generic[S]):
     def __init__(self, transport: S) -> None:
         self.transport: S = transport
         self.agents: Agents[S] = Agents(transport)
+        self.approvals: Approvals[S] = Approvals(transport)
         self.audit_log: AuditLog[S] = AuditLog(transport)
         self.authorities: Authorities[S] = Authorities(transport)
         self.certificates: Certificates[S] = Certificates(transport)

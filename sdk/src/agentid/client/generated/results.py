@@ -63,6 +63,35 @@ class Certificate(Record):
     revocation_reason: str | None
 
 
+class Approval(Record):
+    """An approval of a list."""
+
+    id: str
+    agent_id: str
+    agent_name: str
+    action: str
+    action_type: str | None
+    details: Mapping[str, Any]
+    action_hash: str
+    risk_score: float | None
+    risk_band: str | None
+    reasons: tuple[Mapping[str, Any], ...]
+    decision_id: str | None
+    status: str
+    requested_at: datetime
+    expires_at: datetime
+    decided_at: datetime | None
+    decided_by: str | None
+    note: str
+    used_at: datetime | None
+
+
+class ApprovalDetail(Approval):
+    """An approval with its receipt."""
+
+    receipt: str | None = field(repr=False)
+
+
 class AuditEntry(Record):
     """An AuditLog entry of the interface specification."""
 
