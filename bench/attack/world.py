@@ -203,7 +203,7 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
     incident = _incident(line, key)
     named = {"name": f"attacked-{uuid4().hex}", "credentials": ["serial", "bearer"]}
     gateway_route = _made(line.ask(call("POST", "/v1/gateway/routes", key=key, body=named)))["id"]
-    _made(line.ask(call("PUT", f"/v1/approval-policies/agent:{agent}", key=key, body={})))
+    _made(line.ask(call("PUT", f"/v1/approval-policies/agent:{agent}", key=key, body={"ask_from": "never"})))
     act = {"agent_id": agent, "action": "pay"}
     approval = _made(line.ask(call("POST", "/v1/approvals", key=key, body=act)))["id"]
     grant = {"chain": [{"sub": "user:alice", "type": "human"}], "scope": "read"}

@@ -129,6 +129,8 @@ def ask(client: ApiClient, parameter: Parameter, known: dict[str, str], value: s
         body = {"active": True}
     if parameter.method == "patch" and "incident" in parameter.path:
         body = {"severity": "low"}
+    if parameter.method == "put":
+        body = {"ask_from": "never"}
     arguments = [] if parameter.method in ("get", "delete") else [body]
     answer = getattr(client, parameter.method)(f"{path}?{urlencode(query)}" if query else path, *arguments)
     return int(answer.status_code)

@@ -21,6 +21,8 @@ NAMES: Final = {
     "agents": "resolve=resolveDid card=getAgentCard list=listAgents register=registerAgent get=getAgent "
     "update=updateAgent certify=certifyAgent reinstate=reinstateAgent renew=renewAgentCertificate "
     "retire=retireAgent suspend=suspendAgent",
+    "approval_policies": "list=listApprovalPolicies get=getApprovalPolicy set=putApprovalPolicy "
+    "delete=deleteApprovalPolicy",
     "approvals": "list=listApprovals open=openApproval get=getApproval",
     "audit_log": "list=listAuditLog proof=getAuditLogProof export=exportAuditLog "
     "checkpoint=audit_log_checkpoint_retrieve consistency=audit_log_consistency_retrieve "
@@ -34,6 +36,8 @@ NAMES: Final = {
     "ocsp_by_address=askOcspByAddress",
     "certificates": "list=listCertificates get=getCertificate renew=renewCertificate "
     "revoke=revokeCertificate verify=verifyCertificate",
+    "decisions": "configuration=getAuthzenConfiguration evaluate=evaluateAccess "
+    "evaluate_all=evaluateAccesses",
     "delegation": "jwks=getJwks issue=issueDelegation verify=verifyDelegation list=listDelegations "
     "get=getDelegation revoke=revokeDelegation status_list=getStatusList",
     "events": "list=listEvents record=recordEvent get=getEvent review=reviewEvent record_batch=recordEvents",
@@ -68,7 +72,8 @@ CLASSES: Final = {
 AS_JSON: Final = {"AgentCard", "DidResolution", "Jwks"}
 """Documents of other standards, returned as they are."""
 REPEATABLE: Final = {
-    *("askOcsp", "introspectToken", "pollSignals", "revokeToken", "verifyDelegation", "verifyMessage"),
+    *("askOcsp", "evaluateAccess", "evaluateAccesses", "introspectToken", "pollSignals", "revokeToken"),
+    *("verifyDelegation", "verifyMessage"),
 }
 """POST requests that do no harm when sent twice."""
 CREDENTIALS: Final = {"client_id", "client_secret"}

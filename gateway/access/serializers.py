@@ -143,7 +143,6 @@ class PutAskPolicySerializer(serializers.Serializer[Any]):
 
     ask_from = serializers.ChoiceField(
         AskFrom.choices,
-        default=AskFrom.NEVER,
         help_text="The lowest band of an act's score from which a person is asked.",
     )
     always_ask = serializers.ListField(

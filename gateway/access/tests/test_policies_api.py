@@ -49,7 +49,7 @@ def test_policies_are_set_listed_fetched_and_removed(writer: ApiClient, tenant: 
 def test_put_replaces_the_whole_policy(writer: ApiClient, tenant: Tenant) -> None:
     put(writer, "tenant", POLICY)
 
-    found = put(writer, "tenant", {}).json()["data"]
+    found = put(writer, "tenant", {"ask_from": "never"}).json()["data"]
 
     assert (found["ask_from"], found["always_ask"], found["ttl_seconds"]) == ("never", [], 900)
     assert AskPolicy.objects.count() == 1
@@ -70,9 +70,9 @@ def test_changes_are_audited(writer: ApiClient, tenant: Tenant) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        {"ask_from": "low"}, {"ask_from": None}, {"always_ask": "pay"}, {"always_ask": [""]},
-        {"always_ask": [1]}, {"always_ask": ["x" * 257]}, {"always_ask": [f"a{n}" for n in range(101)]},
-        {"ttl_seconds": 59}, {"ttl_seconds": 86_401}, {"ttl_seconds": "120"}, {"ttl_seconds": True}, [],
+        {}, {"ask_from": "low"}, {"ask_from": None}, {"ask_from": "high", "always_ask": "pay"}, {"ask_from": "high", "always_ask": [""]},
+        {"ask_from": "high", "always_ask": [1]}, {"ask_from": "high", "always_ask": ["x" * 257]}, {"ask_from": "high", "always_ask": [f"a{n}" for n in range(101)]},
+        {"ask_from": "high", "ttl_seconds": 59}, {"ask_from": "high", "ttl_seconds": 86_401}, {"ask_from": "high", "ttl_seconds": "120"}, {"ask_from": "high", "ttl_seconds": True}, [],
     ],
 )  # fmt: skip
 def test_malformed_policy_is_a_400(writer: ApiClient, body: Any) -> None:

@@ -74,6 +74,29 @@ class Agents(Group[S]):
         """Suspend an agent and put its certificate on hold."""
 
 
+class ApprovalPolicies(Group[S]):
+    """Calls of `client.approval_policies`."""
+
+    @operation("GET", "/v1/approval-policies")
+    def list(self) -> tuple[results.AskPolicy, ...]:
+        """List approval policies, oldest first."""
+
+    @operation("GET", "/v1/approval-policies/{applies_to}")
+    def get(self, applies_to: str) -> results.AskPolicy:
+        """Fetch an approval policy."""
+
+    @operation("PUT", "/v1/approval-policies/{applies_to}")
+    def set(
+        self, applies_to: str, ask_from: str, *, always_ask: Sequence[str] | None = None,
+        ttl_seconds: int | None = None
+    ) -> results.AskPolicy:
+        """Set an approval policy."""
+
+    @operation("DELETE", "/v1/approval-policies/{applies_to}", repeatable=True)
+    def delete(self, applies_to: str) -> None:
+        """Remove an approval policy."""
+
+
 class Approvals(Group[S]):
     """Calls of `client.approvals`."""
 
@@ -228,6 +251,29 @@ class Certificates(Group[S]):
     @operation("GET", "/v1/verify/{serial}")
     def verify(self, serial: str, *, at: datetime | str | None = None) -> results.Verification:
         """Verify a certificate by its serial number."""
+
+
+class Decisions(Group[S]):
+    """Calls of `client.decisions`."""
+
+    @operation("GET", "/.well-known/authzen-configuration", bare=True)
+    def configuration(self) -> results.AuthzenConfiguration:
+        """Where decisions are made."""
+
+    @operation("POST", "/access/v1/evaluation", bare=True, repeatable=True)
+    def evaluate(
+        self, *, subject: Mapping[str, Any], action: Mapping[str, Any], resource: Mapping[str, Any],
+        context: Mapping[str, Any] | None = None
+    ) -> results.AccessDecision:
+        """Decide whether an agent may do something."""
+
+    @operation("POST", "/access/v1/evaluations", bare=True, repeatable=True)
+    def evaluate_all(
+        self, *, subject: Mapping[str, Any] | None = None, action: Mapping[str, Any] | None = None,
+        resource: Mapping[str, Any] | None = None, context: Mapping[str, Any] | None = None,
+        evaluations: Sequence[Mapping[str, Any]] | None = None, options: Mapping[str, Any] | None = None
+    ) -> results.AccessDecisions:
+        """Decide on several acts."""
 
 
 class Delegation(Group[S]):
@@ -629,10 +675,12 @@ class Operations(Generic[S]):
     def __init__(self, transport: S) -> None:
         self.transport: S = transport
         self.agents: Agents[S] = Agents(transport)
+        self.approval_policies: ApprovalPolicies[S] = ApprovalPolicies(transport)
         self.approvals: Approvals[S] = Approvals(transport)
         self.audit_log: AuditLog[S] = AuditLog(transport)
         self.authorities: Authorities[S] = Authorities(transport)
         self.certificates: Certificates[S] = Certificates(transport)
+        self.decisions: Decisions[S] = Decisions(transport)
         self.delegation: Delegation[S] = Delegation(transport)
         self.events: Events[S] = Events(transport)
         self.gateway_routes: GatewayRoutes[S] = GatewayRoutes(transport)

@@ -63,6 +63,17 @@ class Certificate(Record):
     revocation_reason: str | None
 
 
+class AskPolicy(Record):
+    """When a person is asked before an agent acts."""
+
+    applies_to: str
+    ask_from: str
+    always_ask: tuple[str, ...]
+    ttl_seconds: int
+    created_at: datetime
+    updated_at: datetime
+
+
 class Approval(Record):
     """An approval of a list."""
 
@@ -201,6 +212,51 @@ class Verification(Record):
     risk_band: str
     environment: str
     at: PastStanding | None = None
+
+
+class AuthzenConfiguration(Record):
+    policy_decision_point: str
+    access_evaluation_endpoint: str
+    access_evaluations_endpoint: str
+
+
+class AccessReason(Record):
+    name: str
+    text: str
+    observed: str | None = None
+    expected: str | None = None
+
+
+class WaitingApproval(Record):
+    id: str
+    status: str
+    expires_at: datetime
+
+
+class EvaluationError(Record):
+    status: int
+    message: str
+
+
+class DecisionContext(Record):
+    outcome: str | None = None
+    decision_id: str | None = None
+    reasons: tuple[AccessReason, ...] = ()
+    risk_score: float | None = None
+    risk_band: str | None = None
+    approval: WaitingApproval | None = None
+    error: EvaluationError | None = None
+
+
+class AccessDecision(Record):
+    decision: bool
+    context: DecisionContext
+
+
+class AccessDecisions(Record):
+    decision: bool | None = None
+    context: DecisionContext | None = None
+    evaluations: tuple[AccessDecision, ...] = ()
 
 
 class ChainActor(Record):
