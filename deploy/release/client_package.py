@@ -150,7 +150,7 @@ class Generator:
             fields |= body if kind in (JSON, FORM) else {"request": (schema, True)}
             flags += [] if kind == JSON else ["body=FORM"] if kind == FORM else [f'body="{kind}"']
         flags += ["camel=True"] if any(each != snake(each) for each in fields) else []
-        flags += ["repeatable=True"] if method == "DELETE" or operation_id in REPEATABLE else []
+        flags += ["repeatable=True"] if method in ("DELETE", "PUT") or operation_id in REPEATABLE else []
         placed, arguments, more = re.findall(r"{(\w+)}", path), [], []
         others = [each for each in fields if each not in placed]
         alone = [each for each in others if fields[each][1]]

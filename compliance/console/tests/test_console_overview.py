@@ -97,7 +97,7 @@ def test_the_page_makes_a_bounded_number_of_queries(acme: Tenant, django_assert_
         populate(acme, Environment.LIVE, f"row-{number}")
     client = console_of(make_member(acme, Role.OFFICER))
 
-    with django_assert_max_num_queries(24):
+    with django_assert_max_num_queries(25):
         client.get(reverse("console_overview"))
 
 

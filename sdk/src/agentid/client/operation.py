@@ -33,7 +33,7 @@ from agentid.errors import UnexpectedAnswer
 P = ParamSpec("P")
 T = TypeVar("T")
 S = TypeVar("S", Transport, AsyncTransport)
-Method = Literal["GET", "POST", "PATCH", "DELETE"]
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 JSON: Final = "application/json"
 FORM: Final = "application/x-www-form-urlencoded"
 ROUTED_BY: Final = "X-Agent-Id"

@@ -85,7 +85,7 @@ class ApprovalPolicies(Group[S]):
     def get(self, applies_to: str) -> results.AskPolicy:
         """Fetch an approval policy."""
 
-    @operation("PUT", "/v1/approval-policies/{applies_to}")
+    @operation("PUT", "/v1/approval-policies/{applies_to}", repeatable=True)
     def set(
         self, applies_to: str, ask_from: str, *, always_ask: Sequence[str] | None = None,
         ttl_seconds: int | None = None
