@@ -176,7 +176,7 @@ class BehaviorEventAdmin(EventRowAdmin):
         ("Why this score", {"fields": ("why", "model_version")}),
         ("Review", {"fields": ("review_facts",)}),
         ("Times", {"fields": ("occurred_at", "received_at")}),
-        ("What the agent said", {"fields": ("details_json", "session_id", "chain_id")}),
+        ("What the agent said", {"fields": ("details_json", "session_id", "chain_id", "decision_id")}),
         ("Event", {"fields": ("identifier",)}),
     )
     readonly_fields = ("action", "risk", "why", "review_facts", "details_json", "identifier")

@@ -46,6 +46,8 @@ NOT_LOW = ~Q(risk_band="low")
 class BehaviorEvent(models.Model):
     """One reported action. `occurred_at` is the agent's word, `received_at` the service's clock.
 
+    `decision_id`: the decision by which the agent acted, as it says.
+
     `reasons`: a list of {name, observed, expected, weight}, what decided first. The table is partitioned by
     id, which is the order of receipt (`events.partitions`); the database holds no foreign keys from it.
     """
@@ -63,6 +65,7 @@ class BehaviorEvent(models.Model):
     chain_id = models.UUIDField(null=True)
     reasons = models.JSONField(default=list)
     model_version = models.CharField(max_length=32)
+    decision_id = models.UUIDField(null=True)
     review: "EventReview | None" = None  # the review that counts, if the view looked it up
 
     objects = BehaviorEventQuerySet.as_manager()

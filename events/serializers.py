@@ -36,13 +36,16 @@ RECORD_EVENT_SCHEMA: dict[str, Any] = {
         },
         "sessionId": {"type": "string", "maxLength": 255, "nullable": True},
         "chainId": {**_UUID, "nullable": True},
+        "decisionId": {**_UUID, "nullable": True, "description": "The decision by which the agent acted."},
     },
     "required": ["agentId", "actionType"],
 }
 _EVENTS = {"type": "array", "items": RECORD_EVENT_SCHEMA, "minItems": 1, "maxItems": MAX_BATCH}
 RECORD_BATCH_SCHEMA = {"type": "object", "properties": {"events": _EVENTS}, "required": ["events"]}
 
-EXPLAINED = (*SHOWN, "session_id", "chain_id", "received_at", "reasons", "model_version", "review")
+EXPLAINED = (
+    *(*SHOWN, "session_id", "chain_id", "decision_id", "received_at", "reasons", "model_version", "review"),
+)
 
 
 def shown_explained(event: BehaviorEvent) -> dict[str, Any]:

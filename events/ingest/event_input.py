@@ -16,6 +16,7 @@ SPELLINGS = {
     "agentId": "agent_id",
     "actionType": "action_type",
     "chainId": "chain_id",
+    "decisionId": "decision_id",
     "sessionId": "session_id",
     "occurredAt": "occurred_at",
     "payload": "details",
@@ -37,6 +38,7 @@ class EventInput(msgspec.Struct, frozen=True, gc=False):
     occurred_at: datetime | None = None
     session_id: str | None = None
     chain_id: str | None = None
+    decision_id: str | None = None
 
 
 def read_event(data: Any, *, now: datetime) -> EventInput:
@@ -51,6 +53,7 @@ def read_event(data: Any, *, now: datetime) -> EventInput:
         _occurred_at(fields, now) if "occurred_at" in fields else None,
         _session_id(fields) if "session_id" in fields else None,
         _id(fields, "chain_id") if "chain_id" in fields else None,
+        _id(fields, "decision_id") if "decision_id" in fields else None,
     )
 
 

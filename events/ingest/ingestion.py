@@ -366,4 +366,5 @@ def _row(submission: Submission, agent: AgentStanding, verdict: RiskVerdict) -> 
         event.chain_id,
         verdict.reasons,
         verdict.model_version,
+        event.decision_id,
     )

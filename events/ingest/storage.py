@@ -39,6 +39,7 @@ class ScoredEvent(msgspec.Struct, frozen=True, gc=False):
     chain_id: str | None
     reasons: tuple[ScoreReason, ...]
     model_version: str
+    decision_id: str | None = None
 
 
 _COLUMNS = ", ".join(field.name for field in msgspec.structs.fields(ScoredEvent))

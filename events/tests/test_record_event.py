@@ -56,11 +56,12 @@ def test_every_action_type_is_accepted(world: World, action_type: str) -> None:
 
 
 def test_camel_case_spelling_is_accepted(world: World) -> None:
-    chain = new_id()
+    chain, decision = new_id(), new_id()
     body = {
         "agentId": str(world.agent.id),
         "actionType": "data_access",
         "chainId": str(chain),
+        "decisionId": str(decision),
         "sessionId": "s-1",
         "occurredAt": "2026-01-02T03:04:05.678+02:00",
         "details": {"resource": "r"},
@@ -72,6 +73,7 @@ def test_camel_case_spelling_is_accepted(world: World) -> None:
     assert answer.status_code == 201
     assert answer.json()["data"]["occurred_at"] == "2026-01-02T01:04:05.678000Z"
     assert (stored.chain_id, stored.session_id, stored.details) == (chain, "s-1", {"resource": "r"})
+    assert stored.decision_id == decision
 
 
 def test_guide_spelling_is_accepted(world: World) -> None:
@@ -143,6 +145,8 @@ def test_unsupported_action_type_is_refused(world: World, action_type: Any) -> N
         {"session_id": 5},
         {"session_id": "x" * 256},
         {"chain_id": "nonsense"},
+        {"decision_id": "nonsense"},
+        {"decision_id": 5},
         {"occurred_at": "yesterday"},
         {"occurred_at": 1700000000},
         {"occurred_at": "1999-12-31T23:59:59Z"},

@@ -329,7 +329,7 @@ class Events(Group[S]):
     def record(
         self, *, agent_id: str, action_type: str, details: Mapping[str, Any] | None = None,
         occurred_at: datetime | str | None = None, session_id: str | None = None, chain_id: str | None = None,
-        idempotency_key: str = ""
+        decision_id: str | None = None, idempotency_key: str = ""
     ) -> results.BehaviorEvent:
         """Record an agent's action and score its risk."""
 

@@ -361,6 +361,7 @@ class ExplainedEvent(BehaviorEvent):
 
     session_id: str | None
     chain_id: str | None
+    decision_id: str | None
     received_at: datetime
     reasons: tuple[ScoreReason, ...]
     model_version: str
