@@ -105,7 +105,8 @@ def _events(siege: Siege, world: World, live: Holdings) -> Iterator[Call]:
         yield call("POST", "/v1/events", key=key, body=raw)
     values = list(hostile_values(siege.random("values")))
     for name in (
-        "agentId", "actionType", "chainId", "decisionId", "sessionId", "occurredAt", "details", "agent_id", "more",
+        "agentId", "actionType", "chainId", "decisionId", "sessionId", "occurredAt", "details", "agent_id",
+        "more",
     ):  # fmt: skip
         for value in values:
             yield call("POST", "/v1/events", key=key, body={**plain, name: value})

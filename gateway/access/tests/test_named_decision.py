@@ -26,8 +26,11 @@ def test_event_names_its_decision(agent: Agent, tenant: Tenant, spelling: str) -
         decision
     }
     console = console_of(make_member(tenant, Role.OFFICER, f"officer-{spelling}"))
-    page = console.get(reverse("admin:events_behaviorevent_change", args=[single]))
-    assert decision in page.content.decode()
+    pages = [
+        console.get(reverse("admin:events_behaviorevent_change", args=[single])),
+        console.get(reverse("admin:inbox_openevent_changelist"), {"event": single}),
+    ]
+    assert [decision in page.content.decode() for page in pages] == [True, True]
 
 
 def test_event_of_no_decision_says_so(agent: Agent, tenant: Tenant) -> None:
