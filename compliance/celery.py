@@ -28,7 +28,7 @@ app.autodiscover_tasks(
 
 # What runs by the clock, in both environments: upkeep, and sweeps for the work of messages that were lost.
 PERIODS_SECONDS = {
-    "auditlog.seal": 1.0,
+    "auditlog.seal": 5.0,
     "auditlog.cosign": 10.0,
     "auditlog.drop_expired": 3600.0,
     "webhooks.sweep": 5.0,

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 LEASE_SECONDS: Final = 4.0
 RENEW_SECONDS: Final = 1.0
-LOOK_SECONDS: Final = 0.5
+LOOK_SECONDS: Final = 1.0
 """The longest pause between two looks at the schedule or, without the lease, at the lease."""
 _NEVER: Final = datetime.fromtimestamp(0, UTC)
 _TABLE: Final = SchedulerLease._meta.db_table

@@ -45,8 +45,8 @@ from tenancy.models import ApiKey, Membership, Role, Tenant
 LONGEST_OVERLAP_HOURS = 7 * 24
 ROLE_FIELDS = {f"{role}_of": role for role in Role}
 PRESETS = {
-    "Agent at work: reports events, delegates, signs": (
-        *(Scope.AGENTS_READ, Scope.EVENTS_WRITE),
+    "Agent at work: asks, reports events, delegates, signs": (
+        *(Scope.AGENTS_READ, Scope.DECISIONS_EVALUATE, Scope.EVENTS_WRITE),
         *(Scope.DELEGATIONS_ISSUE, Scope.MESSAGES_SIGN),
     ),
     "Provisioning: registers and certifies agents": (

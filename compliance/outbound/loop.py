@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 0.5
 CLOSING_SECONDS = 5.0
+MARK_SECONDS = 3.0  # between two signs of life
 
 
 class Leased(Protocol):
@@ -237,7 +238,7 @@ class SenderCommand(ServiceCommand):
         threads = [threading.Thread(target=one.run, name=f"{one.name}-{one.environment}") for one in senders]
         for thread in threads:
             thread.start()
-        while all(thread.is_alive() for thread in threads) and not stopping.wait(1.0):
+        while all(thread.is_alive() for thread in threads) and not stopping.wait(MARK_SECONDS):
             for sender in senders:
                 with environments.use(sender.environment):
                     wakeups.mark_alive(sender.channels[0])

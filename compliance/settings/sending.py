@@ -9,7 +9,7 @@ WEBHOOK_ALLOW_PRIVATE_ADDRESSES: bool = webhooks.flag("WEBHOOK_ALLOW_PRIVATE_ADD
 WEBHOOK_ALLOW_HTTP: bool = webhooks.flag("WEBHOOK_ALLOW_HTTP", False)
 WEBHOOK_CA_FILE: str = webhooks.text("WEBHOOK_CA_FILE", "", default_is="public roots")
 WEBHOOK_SENDER_THREADS: int = webhooks.integer("WEBHOOK_SENDER_THREADS", 512, least=1)
-WEBHOOK_POLL_SECONDS: float = 0.25  # interval between looks for deliveries of which no message came
+WEBHOOK_POLL_SECONDS: float = 1.0  # interval between looks for deliveries of which no message came
 WEBHOOK_SLOTS_PER_ENDPOINT: int = 20  # at once, over all senders; until it has answered quickly, one
 WEBHOOK_SLOW_SLOTS: int = webhooks.integer("WEBHOOK_SLOW_SLOTS", 32, least=1)
 WEBHOOK_DISABLE_AFTER_DELIVERIES: int = 100  # failed deliveries in a row after which a webhook is disabled
@@ -21,7 +21,7 @@ signals = Section("Signals")
 
 SIGNALS_TIMEOUT_SECONDS: float = 10.0
 SIGNALS_SENDER_THREADS: int = 32  # streams that each sender pushes to at once in each environment
-SIGNALS_POLL_SECONDS: float = 0.5  # interval between looks for signals of which no message came
+SIGNALS_POLL_SECONDS: float = 1.0  # interval between looks for signals of which no message came
 SIGNALS_LONG_POLL_SECONDS: float = signals.number("SIGNALS_LONG_POLL_SECONDS", 5.0, unit="seconds", least=0)
 SIGNALS_LONG_POLLS: int = 2  # polls that may wait in one web process
 SIGNALS_PAUSE_AFTER_SECONDS: int = signals.integer(

@@ -339,11 +339,19 @@ def test_one_address_leaves_places_at_the_nodes_to_others(
                 plain.connect(("127.0.0.1", crowded.tls))
                 one = stack.enter_context(context.wrap_socket(plain, server_hostname="agents.example.org"))
                 one.sendall(request)
-        others = [crowded.ask("/v1/agents", source="127.0.0.2", **{"X-Agent-Id": AGENT}) for _ in range(8)]
+        # Where no place is left, each try fails; on a busy machine one may.
+        others = [
+            next((status for _ in range(3) if (status := _of_another(crowded)) == 200), 503) for _ in range(8)
+        ]
         here = crowded.ask("/v1/agents", **{"X-Agent-Id": AGENT})
 
-    assert [status for status, _ in others] == [200] * 8
+    assert others == [200] * 8
     assert here[0] == 429
+
+
+def _of_another(balancer: Balancer) -> int:
+    status, _ = balancer.ask("/v1/agents", source="127.0.0.2", **{"X-Agent-Id": AGENT})
+    return status
 
 
 @pytest.mark.parametrize("crowded", ["haproxy"], indirect=True)

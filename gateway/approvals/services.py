@@ -78,7 +78,8 @@ def open_approval(
         )
         approval.save(force_insert=True)
         _record(approval, AuditAction.APPROVAL_REQUESTED, "requested", actor, now)
-        publish(tenant_id=tenant_id, name=EventName.APPROVAL_REQUESTED, data=announced(approval), now=now)
+        asked = {name: getattr(approval, name) for name in ("risk_score", "risk_band", "expires_at")}
+        _announce(approval, EventName.APPROVAL_REQUESTED, now, **asked)
     return approval
 
 
@@ -111,7 +112,8 @@ def decide(
             ]
         )
         _record(approval, AuditAction.APPROVAL_DECIDED, approval.status, actor, now)
-        publish(tenant_id=tenant_id, name=EventName.APPROVAL_DECIDED, data=announced(approval), now=now)
+        said = {name: getattr(approval, name) for name in ("status", "decided_by", "decided_at", "note")}
+        _announce(approval, EventName.APPROVAL_DECIDED, now, **said)
     return approval
 
 
@@ -154,22 +156,11 @@ def sweep(*, now: datetime) -> int:
     return sweeps.each(overdue.values_list("id", flat=True)[:SWEPT_AT_ONCE], lambda one: _sweep_one(one, now))
 
 
-def announced(approval: Approval) -> dict[str, Any]:
-    """The data of a webhook: no receipt, which is the agent's to fetch, and no details of the act."""
-    names = ("action_name", "action_type", "action_hash", "risk_score", "risk_band")
-    return {
-        "approval_id": str(approval.id),
-        "agent_id": str(approval.agent_id),
-        "agent_name": approval.agent_name,
-        **{name: getattr(approval, name) for name in names},
-        "decision_id": str(approval.decision_id) if approval.decision_id else None,
-        "status": str(approval.status),
-        "requested_at": approval.requested_at,
-        "expires_at": approval.expires_at,
-        "decided_at": approval.decided_at,
-        "decided_by": approval.decided_by,
-        "note": approval.note,
-    }
+def _announce(approval: Approval, name: EventName, now: datetime, **more: Any) -> None:
+    """Publish what happened, without the details of the act and the receipt: `GET` has them."""
+    own = {"approval_id": approval.id, "agent_id": approval.agent_id, "agent_name": approval.agent_name}
+    data = {**own, "action": approval.action_name, **more}
+    publish(tenant_id=approval.tenant_id, name=name, data=data, now=now)
 
 
 def _sweep_one(approval_id: UUID, now: datetime) -> int:

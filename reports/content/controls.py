@@ -151,6 +151,13 @@ class Control:
         rest = "by people in the console, reviews of events among them"
         self.shows_number(Rows.INTERVENTIONS, self.facts.human_interventions, "intervention", rest)
 
+    def approvals(self) -> None:
+        """Add the acts that agents asked about, and those done with an approval."""
+        rest = "of agents answered before the act"
+        self.shows_acts(Rows.APPROVALS, "question", rest, AuditAction.APPROVAL_DECIDED)
+        rest = "done, each with a receipt that is good once"
+        self.shows_acts(Rows.APPROVED_ACTS, "approved act", rest, AuditAction.APPROVAL_USED)
+
     def modes(self) -> None:
         """Add the agents that the service only observed, and the stops that it did not make."""
         rest = "only observed, at least part of the time: no automatic stop then"

@@ -65,6 +65,7 @@ def oversight(found: Control) -> None:
     facts = found.facts
     stopped = sum(map(facts.audited, ("agent.suspended", "certificate.held", "certificate.revoked")))
     found.interventions()
+    found.approvals()
     found.shows_acts(Rows.SUSPENSIONS, "suspension", "audited, with who and when", "agent.suspended")
     found.certificate_acts()
     found.stops()

@@ -105,6 +105,7 @@ def attribution(found: Control) -> None:
         found.shows_acts(Rows.DELEGATIONS, "delegation", rest, "delegation.issued")
         rest = "rooted in a person whom an ID token of a trusted issuer proved"
         found.shows_number(Rows.VERIFIED_DELEGATIONS, rooted.get("verified", 0), "delegation", rest)
+        found.approvals()
         asserted = counted(rooted.get("asserted", 0), "delegation")
         agents = counted(facts.agent_count, "agent")
         found.asserted += [

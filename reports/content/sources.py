@@ -14,6 +14,8 @@ class Rows(StrEnum):
     HIGH_RISK = "high_risk_events"
     REVIEWED = "reviewed_high_risk_events"
     INTERVENTIONS = "interventions"
+    APPROVALS = "approvals"
+    APPROVED_ACTS = "approved_acts"
     STOPS = "stops"
     SUSPENSIONS = "suspensions"
     REVOCATIONS = "revocations"
@@ -42,6 +44,8 @@ DEFINITIONS = {
         "Audit entries of people at the console (not of API keys): suspending, reinstating or retiring an "
         "agent, revoking a certificate, reviewing an event"
     ),
+    Rows.APPROVALS: "Audit entries approval.decided: acts approved or denied before they were done",
+    Rows.APPROVED_ACTS: "Audit entries approval.used: uses of receipts, each of which is good once",
     Rows.STOPS: "Audit entries agent.high_risk: automatic stops",
     Rows.SUSPENSIONS: "Audit entries agent.suspended",
     Rows.REVOCATIONS: "Audit entries certificate.revoked: revocations for good",

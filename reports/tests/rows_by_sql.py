@@ -185,6 +185,8 @@ BY = {
         name: of(action)
         for name, action in {
             "changes": "agent.updated",
+            "approvals": "approval.decided",
+            "uses": "approval.used",
             "suspensions": "agent.suspended",
             "revocations": "certificate.revoked",
             "holds": "certificate.held",

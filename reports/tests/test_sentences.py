@@ -74,6 +74,8 @@ ROWS = {
     Rows.HIGH_RISK: "high",
     Rows.REVIEWED: "reviewed",
     Rows.INTERVENTIONS: "interventions",
+    Rows.APPROVALS: "approvals",
+    Rows.APPROVED_ACTS: "uses",
     Rows.STOPS: "stops",
     Rows.SUSPENSIONS: "suspensions",
     Rows.REVOCATIONS: "revocations",
@@ -119,6 +121,8 @@ EVIDENCE = {
     (
         "{interventions} interventions? by people in the console, reviews of events among them"
     ): Rows.INTERVENTIONS,
+    "{approvals} questions? of agents answered before the act: {by:approvals}": Rows.APPROVALS,
+    ("{uses} approved acts? done, each with a receipt that is good once: {by:uses}"): Rows.APPROVED_ACTS,
     "{suspensions} suspensions? audited, with who and when: {by:suspensions}": Rows.SUSPENSIONS,
     "{revocations} revocations? of a certificate for good: {by:revocations}": Rows.REVOCATIONS,
     "{holds} holds? put on a certificate: {by:holds}": Rows.HOLDS,

@@ -34,6 +34,7 @@ from events import partitions
 from events.inbox import reviewing
 from events.models import BehaviorEvent, ReviewVerdict
 from events.tests.factories import make_event, make_high_event, store_event
+from gateway.approvals.tests.factories import decide, make_approval, use
 from incidents.tests.factories import make_closed_incident
 from reports.content.evidence import gather
 from reports.content.facts import Facts, Frame
@@ -181,6 +182,8 @@ def _populate(tenant: Tenant, *, has_dropped: bool) -> None:
     make_token(trader)
     make_token(trader, subject=VERIFIED)
     make_token(idle, chain=as_chain(CHAIN[1:]))
+    use(decide(make_approval(trader), actor=PERSON))
+    decide(make_approval(trader, details={}), approved=False, actor=PERSON)
     _entry(tenant, AuditAction.AUDIT_EXPORTED, "exported", now())
     for _ in range(3):
         make_high_event(idle, received_at=now())

@@ -17,7 +17,7 @@ class Addressed(Protocol):
         """Return the address of a database; without a role, for the superuser."""
 
 
-def query(url: str, sql: str, *, seconds: float = 20.0) -> list[str]:
+def query(url: str, sql: str, *, seconds: float = 120.0) -> list[str]:
     """Run `sql` on the database at `url`; return the lines of the answer. Raises StepFailed."""
     parts = urlsplit(url)
     env = clean_environment() | {

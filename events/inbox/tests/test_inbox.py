@@ -468,5 +468,5 @@ def test_page_makes_few_queries(acme: Tenant, agent: Agent, django_assert_max_nu
     client = console_of(make_operator())
     client.get(reverse(INBOX))
 
-    with django_assert_max_num_queries(24):  # four of them bound the reading
+    with django_assert_max_num_queries(25):  # four of them bound the reading
         client.get(reverse(INBOX), {"event": str(last.id)})

@@ -39,35 +39,35 @@ class Comparison:
 
     def __init__(self, state: AgentState, event: Event) -> None:
         """Compare the event with its agent's state, which stays as it is."""
-        facts = read(event.details)
-        action_type, at = event.action_type, event.received_at
-        self.state, self.event, self.facts, self.at = state, event, facts, at
-        self.fading = state.fading(at)
-        self.learned = state.learned * self.fading
+        self.state, self.event, self.facts, self.at = state, event, read(event.details), event.received_at
+        # Compiled, these have the attributes' types, which arguments do not.
+        before, at, facts, action_type = self.state, self.at, self.facts, event.action_type
+        self.fading = before.fading(at)
+        self.learned = before.learned * self.fading
         self.maturity = self.learned / (self.learned + MATURITY_HALF)
         self.hour = int(at % DAY // HOUR)
         self.day = int(at // DAY)
-        self.begins_day = self.day != int(state.last_at // DAY)
+        self.begins_day = self.day != int(before.last_at // DAY)
         self.outflow = 0.0
         if action_type in TRANSACTIONS:
-            self.outflow = (state.day_usd if state.day == self.day else 0.0) + (facts.amount or 0.0)
+            self.outflow = (before.day_usd if before.day == self.day else 0.0) + (facts.amount or 0.0)
         # A clock that was set back starts the last minutes afresh, as one that ran on would
-        elapsed = abs(at - state.last_at)
-        self.burst = state.burst * math.exp(-elapsed / BURST_FADE)
-        self.reads = state.reads * math.exp(-elapsed / READ_FADE) if state.reads else 0.0
-        self.failures = state.failures * math.exp(-elapsed / FAILURE_FADE) if state.failures else 0.0
-        self.anomalies = state.anomalies * math.exp(-elapsed / ANOMALY_FADE) if state.anomalies else 0.0
-        self.fresh = state.fresh * math.exp(-elapsed / FRESH_FADE) if state.fresh else 0.0
-        self._see_tool(state, facts, state.last_tool if elapsed < SESSION_GAP else NO_NAME)
+        elapsed = abs(at - before.last_at)
+        self.burst = before.burst * math.exp(-elapsed / BURST_FADE)
+        self.reads = before.reads * math.exp(-elapsed / READ_FADE) if before.reads else 0.0
+        self.failures = before.failures * math.exp(-elapsed / FAILURE_FADE) if before.failures else 0.0
+        self.anomalies = before.anomalies * math.exp(-elapsed / ANOMALY_FADE) if before.anomalies else 0.0
+        self.fresh = before.fresh * math.exp(-elapsed / FRESH_FADE) if before.fresh else 0.0
+        self._see_tool(before, facts, before.last_tool if elapsed < SESSION_GAP else NO_NAME)
         # What names where it goes, but not that it reads, may be a send whatever it is reported as
         sends = action_type in SENDING or (
             action_type not in REPORTED and bool(facts.targets) and not facts.brings_text
         )
-        self._see_places(state, facts, sends)
-        self.hour_new = state.hour_new * math.exp(-elapsed / FRESH_FADE) if state.hour_new else 0.0
+        self._see_places(before, facts, sends)
+        self.hour_new = before.hour_new * math.exp(-elapsed / FRESH_FADE) if before.hour_new else 0.0
         self.hour_new += self.is_further
-        self.day_new = (0.0 if self.begins_day else state.day_new) + self.is_further
-        self._see_things(state, facts, sends)
+        self.day_new = (0.0 if self.begins_day else before.day_new) + self.is_further
+        self._see_things(before, facts, sends)
 
     def _see_tool(self, state: AgentState, facts: ActionFacts, previous: bytes) -> None:
         self.tool = digest(facts.tool) if facts.tool else OMITTED

@@ -25,9 +25,12 @@ cdef class AgentState:
     @cython.locals(age=double)
     cpdef double fading(self, double now) except? -1.0
 
+cdef Py_ssize_t _TABLES, _HEAD
+
+@cython.locals(table=Table, tables=list, counts=list, parts=list)
 cpdef bytes encode_state(AgentState state)
 
-@cython.locals(state=AgentState, start=Py_ssize_t, middle=Py_ssize_t, end=Py_ssize_t, count=Py_ssize_t)
+@cython.locals(state=AgentState, tables=list, place=Py_ssize_t, start=Py_ssize_t, middle=Py_ssize_t, end=Py_ssize_t)
 cpdef AgentState decode_state(bytes data)
 
 cdef double SHARED, GROWN

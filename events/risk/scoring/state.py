@@ -47,16 +47,6 @@ class StateUnreadable(ValueError):
     """Stored bytes that are no state or baseline of this version."""
 
 
-NUMBERS = (
-    "landmark", "last_at", "learned", "usual_amount", "tool_surprise", "bigram_surprise", "burst_level",
-    "burst", "reads", "failures", "anomalies", "day", "day_usd", "days", "usual_outflow", "day_new",
-    "usual_new", "hour_new", "fresh", "fresh_peak", "usual_fresh",
-)  # fmt: skip
-TABLES = (
-    "tools", "aimed", "bigrams", "destinations", "resources", "hosts", "waiting", "objects", "acts", "paid",
-)  # fmt: skip
-
-
 class AgentState:
     """One agent's habits and its last minutes. Times are seconds since the epoch by the receive clock.
 
@@ -132,9 +122,11 @@ class AgentState:
         """Multiply all stored weights; `waiting` and `paid` hold packed numbers instead."""
         self.learned *= factor
         self.hours = scaled(self.hours, factor)
-        for name in TABLES:
-            if name not in ("waiting", "paid"):
-                getattr(self, name).scale(factor)
+        for table in (
+            self.tools, self.aimed, self.bigrams, self.destinations, self.resources, self.hosts,
+            self.objects, self.acts,
+        ):  # fmt: skip
+            table.scale(factor)
 
     def fading(self, now: float) -> float:
         """Return the factor by which a stored weight is read at `now`."""
@@ -142,39 +134,58 @@ class AgentState:
         return math.exp(-age) if age > 0.0 else 1.0
 
 
-_HEAD = 1 + len(TABLES) + 2  # bytes: the layout; how many names each table has, amounts and `taken_in`
-_FIXED = Struct(f"<{_HEAD}s{packed.NAME}s{len(NUMBERS)}d{len(NO_TRIALS)}s{len(ALL_NEW)}s{len(NO_HOURS)}s")
+_TABLES = 10
+_HEAD = 1 + _TABLES + 2  # bytes: the layout; how many names each table has, amounts and `taken_in`
+_FIXED = Struct(f"<{_HEAD}s{packed.NAME}s21d{len(NO_TRIALS)}s{len(ALL_NEW)}s{len(NO_HOURS)}s")
 
 
 def encode_state(state: AgentState) -> bytes:
     """Return the state as little-endian bytes, about 14 KB at its fullest, 2 KB as a rule."""
-    tables: list[Table] = [getattr(state, name) for name in TABLES]
-    last = len(state.amounts) // packed.NUMBER, len(state.taken_in) // packed.NAME
-    head = bytes((LAYOUT, *map(len, tables), *last))
-    numbers = [getattr(state, name) for name in NUMBERS]
-    parts = [_FIXED.pack(head, state.last_tool, *numbers, state.trials, state.rates, state.hours)]
+    tables = [
+        state.tools, state.aimed, state.bigrams, state.destinations, state.resources, state.hosts,
+        state.waiting, state.objects, state.acts, state.paid,
+    ]  # fmt: skip
+    counts, parts = [LAYOUT], [b""]
     for table in tables:
+        counts.append(len(table.names) // packed.NAME)
         parts += table.names, table.weights
-    return b"".join((*parts, state.amounts, state.taken_in))
+    counts += len(state.amounts) // packed.NUMBER, len(state.taken_in) // packed.NAME
+    parts[0] = _FIXED.pack(
+        bytes(counts), state.last_tool, state.landmark, state.last_at, state.learned, state.usual_amount,
+        state.tool_surprise, state.bigram_surprise, state.burst_level, state.burst, state.reads,
+        state.failures, state.anomalies, state.day, state.day_usd, state.days, state.usual_outflow,
+        state.day_new, state.usual_new, state.hour_new, state.fresh, state.fresh_peak, state.usual_fresh,
+        state.trials, state.rates, state.hours,
+    )  # fmt: skip
+    parts += state.amounts, state.taken_in
+    return b"".join(parts)
 
 
 def decode_state(data: bytes) -> AgentState:
     """Return the state from `encode_state()`. Raises StateUnreadable for anything else or an older layout."""
     if not data or data[0] != LAYOUT:
         raise StateUnreadable(f"layout {data[:1].hex() or 'none'}, this version reads {LAYOUT}")
-    counts = data[1 : _HEAD - 2]
-    named = 2 * sum(counts) + sum(data[_HEAD - 2 : _HEAD])
+    named = 2 * sum(data[1 : _HEAD - 2]) + sum(data[_HEAD - 2 : _HEAD])
     if len(data) != _FIXED.size + named * packed.NAME:
         raise StateUnreadable(f"{len(data)} bytes aren't what its head says")
-    state = AgentState()
-    _, state.last_tool, *numbers, state.trials, state.rates, state.hours = _FIXED.unpack_from(data)
-    for name, value in zip(NUMBERS, numbers, strict=True):
-        setattr(state, name, value)
-    start = _FIXED.size
-    for name, count in zip(TABLES, counts, strict=True):
-        middle, end = start + count * packed.NAME, start + count * (packed.NAME + packed.NUMBER)
-        setattr(state, name, Table(data[start:middle], data[middle:end]))
+    state = AgentState.__new__(AgentState)
+    (
+        _, state.last_tool, state.landmark, state.last_at, state.learned, state.usual_amount,
+        state.tool_surprise, state.bigram_surprise, state.burst_level, state.burst, state.reads,
+        state.failures, state.anomalies, state.day, state.day_usd, state.days, state.usual_outflow,
+        state.day_new, state.usual_new, state.hour_new, state.fresh, state.fresh_peak, state.usual_fresh,
+        state.trials, state.rates, state.hours,
+    ) = _FIXED.unpack_from(data)  # fmt: skip
+    start, tables = _FIXED.size, []
+    for place in range(1, _TABLES + 1):
+        middle = start + data[place] * packed.NAME
+        end = middle + data[place] * packed.NUMBER
+        tables.append(Table(data[start:middle], data[middle:end]))
         start = end
+    (
+        state.tools, state.aimed, state.bigrams, state.destinations, state.resources, state.hosts,
+        state.waiting, state.objects, state.acts, state.paid,
+    ) = tables  # fmt: skip
     end = start + data[_HEAD - 2] * packed.NUMBER
     state.amounts, state.taken_in = data[start:end], data[end:]
     return state

@@ -1,5 +1,6 @@
 """Opening, deciding, using and ending an approval, one step after the other."""
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -18,6 +19,7 @@ from gateway.approvals.errors import ApprovalRefused, NotDecidedByKey, RefusedRe
 from gateway.approvals.models import KEPT, Approval
 from gateway.approvals.tests.factories import HOUR, KEY, OFFICER, decide, make_approval, make_approved, use
 from webhooks.models import Message
+from webhooks.openapi import EXAMPLE_DATA
 from webhooks.tests.factories import make_webhook
 
 
@@ -158,4 +160,5 @@ def test_webhooks_are_told_of_the_question_and_of_the_answer(agent: Agent) -> No
 
     sent = Message.objects.filter(tenant=agent.tenant, event__startswith="approval.").order_by("id")
     assert [one.event for one in sent] == ["approval.requested", "approval.decided"]
-    assert all(b"receipt" not in bytes(one.body) and b"25000" not in bytes(one.body) for one in sent)
+    for message in sent:
+        assert set(json.loads(bytes(message.body))["data"]) == set(EXAMPLE_DATA[message.event])
