@@ -33,8 +33,7 @@ from events.ingest.storage import ScoredEvent
 from events.models import RiskBand
 from events.risk import baselines, snapshots, state_cache
 from events.risk.scoring.contract import Event, RiskVerdict
-from events.risk.scoring.learning import relearn
-from events.risk.scoring.model import fold
+from events.risk.scoring.model import fold, relearn
 from events.risk.scoring.state import AgentState, Baseline, encode_state
 from events.risk.state_cache import CachedState, StateUpdate
 

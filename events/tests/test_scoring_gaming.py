@@ -7,8 +7,8 @@ import pytest
 from events.risk.scoring.comparison import Comparison
 from events.risk.scoring.contract import Context, Event, FinancialScope, RiskVerdict
 from events.risk.scoring.features import signals
-from events.risk.scoring.learning import teach, teach_late, unlearn
-from events.risk.scoring.model import fold
+from events.risk.scoring.learning import unlearn
+from events.risk.scoring.model import fold, teach, teach_late
 from events.risk.scoring.state import AgentState, encode_state
 from events.risk.scoring.tables import digest
 from events.tests.assessments import assess

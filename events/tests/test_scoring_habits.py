@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from events.risk.scoring.contract import PRIORS, SENDING, Context, Event
-from events.risk.scoring.learning import teach
+from events.risk.scoring.model import teach
 from events.risk.scoring.reasons import SHORT
 from events.risk.scoring.state import AIMED, AgentState, decode_state, encode_state
 from events.tests.assessments import Assessment, assess

@@ -11,8 +11,8 @@ from compliance.core.clock import now
 from events.inbox import reviewing
 from events.models import ReviewVerdict
 from events.risk.scoring.contract import Context, Event, RiskVerdict
-from events.risk.scoring.learning import teach, unlearn
-from events.risk.scoring.model import fold
+from events.risk.scoring.learning import unlearn
+from events.risk.scoring.model import fold, teach
 from events.risk.scoring.state import DAY, KIND, AgentState
 from events.risk.scoring.tables import (
     LONGEST_WAIT,

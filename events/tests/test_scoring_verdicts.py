@@ -7,9 +7,9 @@ import pytest
 
 from agents.risk import HIGH
 from events.risk.scoring.contract import PRIORS, Context, Event, Marks
-from events.risk.scoring.learning import ORDINARY, relearn, teach, teach_late, unlearn
+from events.risk.scoring.learning import unlearn
 from events.risk.scoring.marked import MOST_PLACES, places_of
-from events.risk.scoring.model import fold
+from events.risk.scoring.model import ORDINARY, fold, relearn, teach, teach_late
 from events.risk.scoring.state import AgentState, encode_state
 from events.risk.scoring.tables import digest
 from events.tests.assessments import assess

@@ -24,9 +24,9 @@ from events.risk.evaluation import stored
 from events.risk.evaluation.stored import StoredEvent
 from events.risk.marks import context_of
 from events.risk.scoring.contract import Context, Event, Marks, RiskVerdict
-from events.risk.scoring.learning import teach_late, unlearn
+from events.risk.scoring.learning import unlearn
 from events.risk.scoring.marked import may_be_marked, weighed
-from events.risk.scoring.model import fold
+from events.risk.scoring.model import fold, teach_late
 from events.risk.scoring.state import (
     AgentState,
     Baseline,

@@ -19,6 +19,9 @@ class FinancialScope(msgspec.Struct, frozen=True):
     max_leverage_ratio: float | None = None
 
 
+ALARM_BUDGET = 0.01
+
+
 class Marks(msgspec.Struct, frozen=True):
     """The places marked for a tenant, and how often each was confirmed, faded to `at` (epoch seconds)."""
 
@@ -34,13 +37,18 @@ class Context(msgspec.Struct, frozen=True):
 
     `permitted_actions`, from `normal_actions()`: None applies no scope rule, an empty set permits no named
     action. `home_domain`: the domain of the agent's own mail or network, if known. `marked`: the places of
-    the attacks on the tenant that an officer confirmed.
+    the attacks on the tenant that an officer confirmed. `alarm_budget`: the share of the agent's ordinary
+    events that may be medium or high.
     """
 
     permitted_actions: frozenset[str] | None = None
     financial_scope: FinancialScope | None = None
     home_domain: str | None = None
     marked: Marks = NO_MARKS
+    alarm_budget: float = ALARM_BUDGET
+
+
+NO_CONTEXT = Context()
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):

@@ -23,7 +23,9 @@ MEAN_RATE = 0.05  # share of a new value in the running means
 
 MAX_AMOUNTS = 40
 HOURS = 24
-LAYOUT = 5
+LAYOUT = 6
+SURPRISES, WIDTH = 20, 0.4  # counts of a state's surprises, and how many nats each spans; the last is open
+MOST_CREDIT = 3.0  # events at medium that a new agent's counts take in full
 
 AIMED = ("api_call", "data_mutation", "transaction_initiated", "transaction_anomaly")
 KINDS = (*AIMED, "host", "resource", "amount", "object", "container", "event")
@@ -40,7 +42,7 @@ AIM = {kind: KIND[kind] for kind in AIMED} | dict.fromkeys(
 
 NO_NAME = bytes(packed.NAME)
 NO_TRIALS, ALL_NEW = packed.pack((0.0,) * len(KINDS)), packed.pack((1.0,) * len(KINDS))
-NO_HOURS = bytes(HOURS * packed.NUMBER)
+NO_HOURS, NO_SURPRISES = bytes(HOURS * packed.NUMBER), bytes(SURPRISES * packed.NUMBER)
 
 
 class StateUnreadable(ValueError):
@@ -50,7 +52,7 @@ class StateUnreadable(ValueError):
 NUMBERS = (
     "landmark", "last_at", "learned", "usual_amount", "tool_surprise", "bigram_surprise", "burst_level",
     "burst", "reads", "failures", "anomalies", "day", "day_usd", "days", "usual_outflow", "day_new",
-    "usual_new", "hour_new", "fresh", "fresh_peak", "usual_fresh",
+    "usual_new", "hour_new", "fresh", "fresh_peak", "usual_fresh", "strange", "credit",
 )  # fmt: skip
 TABLES = (
     "tools", "aimed", "bigrams", "destinations", "resources", "hosts", "waiting", "objects", "acts", "paid",
@@ -74,6 +76,8 @@ class AgentState:
     resources), `hour_new` (events that went to a place never met): counts that fade from `last_at`, at the
     rates of `comparison`; `last_tool`; of the agent's last day `day_new` and `fresh_peak`; `day` (days
     since the epoch) and `day_usd`, that day's transactions.
+    How strange its events are: `surprises` (how many had about so much evidence against them, `model`) and
+    `credit` (how many events at medium they may still take in); `strange`, the same of the last minutes.
     `taken_in`: ids of events and reviews learned outside the order of events (`learning`).
     """
 
@@ -83,6 +87,7 @@ class AgentState:
         self.destinations, self.resources, self.hosts = Table(), Table(), Table()
         self.waiting, self.objects, self.acts, self.paid = Table(), Table(), Table(), Table()
         self.trials, self.rates, self.hours = NO_TRIALS, ALL_NEW, NO_HOURS
+        self.surprises, self.credit, self.strange = NO_SURPRISES, MOST_CREDIT, 0.0
         self.amounts = b""
         self.usual_amount = self.tool_surprise = self.bigram_surprise = self.burst_level = 0.0
         self.burst = self.reads = self.failures = self.anomalies = 0.0
@@ -128,10 +133,30 @@ class AgentState:
     def add_hour(self, hour: int, weight: float) -> None:
         self.hours = packed.with_double(self.hours, hour * packed.NUMBER, self.in_hour(hour) + weight)
 
+    def surprises_from(self, place: int) -> float:
+        """Return the stored weight of the surprises at a place of the counts and beyond it."""
+        total = 0.0
+        for at in range(place * packed.NUMBER, len(self.surprises), packed.NUMBER):
+            total += packed.double_at(self.surprises, at)
+        return total
+
+    def count_surprise(self, place: int, weight: float) -> None:
+        at = place * packed.NUMBER
+        self.surprises = packed.with_double(self.surprises, at, packed.double_at(self.surprises, at) + weight)
+
+    def uncount_surprise(self, weight: float) -> None:
+        """Take so much off the greatest surprises: which one an attack's was, nobody noted."""
+        for at in range(len(self.surprises) - packed.NUMBER, -1, -packed.NUMBER):
+            held = packed.double_at(self.surprises, at)
+            taken = min(held, weight)
+            if taken:
+                self.surprises = packed.with_double(self.surprises, at, held - taken)
+                weight -= taken
+
     def scale(self, factor: float) -> None:
         """Multiply all stored weights; `waiting` and `paid` hold packed numbers instead."""
         self.learned *= factor
-        self.hours = scaled(self.hours, factor)
+        self.hours, self.surprises = scaled(self.hours, factor), scaled(self.surprises, factor)
         for name in TABLES:
             if name not in ("waiting", "paid"):
                 getattr(self, name).scale(factor)
@@ -143,7 +168,8 @@ class AgentState:
 
 
 _HEAD = 1 + len(TABLES) + 2  # bytes: the layout; how many names each table has, amounts and `taken_in`
-_FIXED = Struct(f"<{_HEAD}s{packed.NAME}s{len(NUMBERS)}d{len(NO_TRIALS)}s{len(ALL_NEW)}s{len(NO_HOURS)}s")
+_COUNTS = "".join(f"{len(counts)}s" for counts in (NO_TRIALS, ALL_NEW, NO_HOURS, NO_SURPRISES))
+_FIXED = Struct(f"<{_HEAD}s{packed.NAME}s{len(NUMBERS)}d{_COUNTS}")
 
 
 def encode_state(state: AgentState) -> bytes:
@@ -152,7 +178,8 @@ def encode_state(state: AgentState) -> bytes:
     last = len(state.amounts) // packed.NUMBER, len(state.taken_in) // packed.NAME
     head = bytes((LAYOUT, *map(len, tables), *last))
     numbers = [getattr(state, name) for name in NUMBERS]
-    parts = [_FIXED.pack(head, state.last_tool, *numbers, state.trials, state.rates, state.hours)]
+    counts = state.trials, state.rates, state.hours, state.surprises
+    parts = [_FIXED.pack(head, state.last_tool, *numbers, *counts)]
     for table in tables:
         parts += table.names, table.weights
     return b"".join((*parts, state.amounts, state.taken_in))
@@ -167,7 +194,8 @@ def decode_state(data: bytes) -> AgentState:
     if len(data) != _FIXED.size + named * packed.NAME:
         raise StateUnreadable(f"{len(data)} bytes aren't what its head says")
     state = AgentState()
-    _, state.last_tool, *numbers, state.trials, state.rates, state.hours = _FIXED.unpack_from(data)
+    _, state.last_tool, *numbers, trials, rates, hours, surprises = _FIXED.unpack_from(data)
+    state.trials, state.rates, state.hours, state.surprises = trials, rates, hours, surprises
     for name, value in zip(NUMBERS, numbers, strict=True):
         setattr(state, name, value)
     start = _FIXED.size
