@@ -191,7 +191,8 @@ def _outcome(submission: Submission, agent: AgentStanding | None, drafts: dict[s
     draft.is_stopped = True
     event, row = draft.events.pop(), draft.rows.pop()
     if draft.rows:
-        draft.state = relearn(zip(draft.events, draft.bands(), strict=True), start=draft.seen.state)
+        known, context = zip(draft.events, draft.bands(), strict=True), draft.agent.profile.context
+        draft.state = relearn(known, start=draft.seen.state, context=context)
         return DeferredEvent(submission, draft.agent)
     scored = _Draft(draft.agent, draft.seen, draft.state, draft.baseline, [event], [row])
     return DeferredEvent(submission, draft.agent, scored)

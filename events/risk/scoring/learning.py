@@ -40,7 +40,7 @@ NEW_RATE, PEAK_RATE, OUTFLOW_RATE = 0.1, 0.3, 0.2
 MOST_NEW = 2.0  # times the usual, and one more
 MOST_PEAK, MOST_OUTFLOW = 2.0, 1.0  # nats
 MOST_TAKEN_IN = 32
-PSEUDO_EVENTS = 20.0  # events of all agents that count beside an agent's own in what is usual
+PSEUDO_EVENTS = 25.0  # events of all agents that count beside an agent's own in what is usual
 LEAST_CREDIT = 1.0  # most events at medium that a grown agent's counts take in at once
 STRANGE_RATE = 0.2  # share of an event in what was strange of late
 

@@ -40,12 +40,13 @@ USUAL = (
     (-3.25, -2.9, -2.75, -2.14, -1.44, -1.17, -0.79, -0.5, -0.46, -0.44),
     (-3.48, -2.94, -2.48, -2.06, -1.28, -0.81, -0.47, -0.38, 0.21, 1.22),
     (-3.48, -3.45, -2.99, -2.67, -2.04, -1.28, -0.7, -0.11, 0.53, 1.38),
-    (-2.63, -2.43, -2.27, -2.11, -1.79, -1.48, -1.28, -1.11, -1.0, -0.45),
+    (-2.63, -2.43, -2.27, -2.11, -1.79, -1.48, -1.28, -1.11, -0.96, -0.35),
 )
 STAGES, PAYMENTS = (20.0, 60.0), 3
+HALFWAY = MEDIUM / 2  # score from which events that are no alarm come ever nearer to medium
 BEYOND = 2.0  # nats of surprise for each log-odds beyond the last
 STRANGE = 3.0  # log-odds that evidence counts less among events as strange as can be
-BOLDEST = 0.1  # the least share of all agents' chance that an agent's own events leave of it
+BOLDEST = 0.2  # the least share of all agents' chance that an agent's own events leave of it
 RARE = 1 / 5_000  # chance from which evidence may make an event high
 GROWN = 30.0  # counted surprises (faded) from which an agent's state is mature enough for that
 TOLD = 0.5  # log-odds from which a kind of evidence counts as one of its own
@@ -78,7 +79,7 @@ def fold(state: AgentState, event: Event, context: Context, baseline: Baseline |
         said += marked_signals(seen, context.marked)
     score = 0.0
     if seen.surprise >= 0.0:
-        score = calibrated(seen, evidence, context.alarm_budget)
+        score = calibrated(seen, prior_logit + seen.excess, evidence, said, context.alarm_budget)
     if said or seen.surprise < 0.0:
         score = max(score, as_said(seen, prior_logit, evidence + said, baseline))
     if broken:
@@ -135,22 +136,29 @@ def surprise_of(logit: float, row: int) -> float:
     return least + (logit - below) * BEYOND
 
 
-def calibrated(seen: Comparison, evidence: list[Signal], budget: float) -> float:
-    """Return the score of an event's surprise: 0.30 where a share of `budget` surprises as much, then higher.
+def calibrated(
+    seen: Comparison, logit: float, evidence: list[Signal], said: list[Signal], budget: float
+) -> float:
+    """Return the score of an event: 0.30 where a share of `budget` surprises as much, higher the rarer it is.
 
-    The share is among the agent's own events, beside so many of all agents as count while it has few.
+    The share is among the agent's own events, beside so many of all agents as count while it has few. Events
+    that are no alarm keep the order of their evidence, in log-odds. What an officer `said` surprises by as much.
     """
-    state = seen.state
-    among_all = math.exp(-seen.surprise)
+    state, surprise = seen.state, seen.surprise
+    for _, weight, _, _ in said:
+        surprise += weight
+        logit += weight
+    among_all = math.exp(-surprise)
     counted = state.surprises_from(0) * seen.fading
-    above = state.surprises_from(min(int(seen.surprise / WIDTH), SURPRISES - 1)) * seen.fading
+    above = state.surprises_from(min(int(surprise / WIDTH), SURPRISES - 1)) * seen.fading
     chance = (above + PSEUDO_EVENTS * among_all) / (counted + PSEUDO_EVENTS)
     chance = min(max(chance, among_all * BOLDEST), 1.0)
     if chance > budget:
-        return MEDIUM * math.log(chance) / math.log(budget)
+        score = 1 / (1 + math.exp(-logit))
+        return score if score <= HALFWAY else MEDIUM - HALFWAY * math.exp(1.0 - score / HALFWAY)
     rarest = max(chance, among_all)
-    if rarest <= RARE and counted >= GROWN and is_telling(seen, evidence):
-        return HIGH + (RULE_FLOOR - HIGH) * (1.0 - math.exp((math.log(rarest) - math.log(RARE)) / 4.0))
+    if rarest <= RARE and counted >= GROWN and is_telling(seen, evidence + said):
+        return HIGH + (RULE_FLOOR - HIGH) * (1.0 - math.exp((math.log(among_all) - math.log(RARE)) / 8.0))
     beyond = math.log(budget / chance) / math.log(budget / RARE)
     return MEDIUM + (BELOW_HIGH - MEDIUM) * (1.0 - math.exp(-beyond))
 
@@ -215,18 +223,20 @@ def teach_late(state: AgentState, event: Event) -> None:
         setattr(state, name, value)
 
 
-def relearn(known: Iterable[tuple[Event, str]], *, start: AgentState | None = None) -> AgentState:
+def relearn(
+    known: Iterable[tuple[Event, str]], *, start: AgentState | None = None, context: Context = NO_CONTEXT
+) -> AgentState:
     """Return the state after one agent's events, oldest first, each with its band or `ORDINARY`.
 
-    They go on from `start`, which stays as it is, or from an empty state. What the agent's context said
-    against the events is not known any more, and doesn't count in its surprises.
+    They go on from `start`, which stays as it is, or from an empty state. What the `context` said against
+    them counts in how surprising they were, if it is known.
     """
     state = AgentState() if start is None else start.changeable()
     for event, band in known:
         if band == ORDINARY:
-            teach(state, event)
+            teach(state, event, context)
         else:
-            learn(_weighed(state, event, NO_CONTEXT, None), band)
+            learn(_weighed(state, event, context, None), band, context.alarm_budget)
     return state
 
 

@@ -25,7 +25,7 @@ MAX_AMOUNTS = 40
 HOURS = 24
 LAYOUT = 6
 SURPRISES, WIDTH = 20, 0.4  # counts of a state's surprises, and how many nats each spans; the last is open
-MOST_CREDIT = 3.0  # events at medium that a new agent's counts take in full
+MOST_CREDIT = 2.5  # events at medium that a new agent's counts take in full
 
 AIMED = ("api_call", "data_mutation", "transaction_initiated", "transaction_anomaly")
 KINDS = (*AIMED, "host", "resource", "amount", "object", "container", "event")
