@@ -41,7 +41,8 @@ MOST_NEW = 2.0  # times the usual, and one more
 MOST_PEAK, MOST_OUTFLOW = 2.0, 1.0  # nats
 MOST_TAKEN_IN = 32
 PSEUDO_EVENTS = 25.0  # events of all agents that count beside an agent's own in what is usual
-LEAST_CREDIT = 1.0  # most events at medium that a grown agent's counts take in at once
+LEAST_CREDIT = 0.5  # most of an event at medium that a grown agent's counts take in at once
+CREDIT_RATE = 0.5  # share of the budget at which they take in such events
 STRANGE_RATE = 0.2  # share of an event in what was strange of late
 
 
@@ -74,10 +75,10 @@ def learn(seen: Comparison, band: str, budget: float = ALARM_BUDGET, trusted: bo
 
 
 def _calibrate(seen: Comparison, band: str, budget: float) -> None:
-    """Count the event's surprise in full if it is low, at most at the rate of the budget if medium.
+    """Count the event's surprise in full if it is low, at half the rate of the budget if medium.
 
     So alarms alone never make as many surprises usual as the budget allows, and high ones make none. Low
-    events count beneath the alarms, where they can't raise what it takes to be one. A new agent's first few
+    events count beneath the alarms, where they can't raise what it takes to be one. A new agent's first two
     alarms count in full, while nobody knows what is usual for it.
     """
     state = seen.state
@@ -85,7 +86,7 @@ def _calibrate(seen: Comparison, band: str, budget: float) -> None:
     state.strange = seen.strange + (min(seen.excess, 1.0) - seen.strange) * STRANGE_RATE
     counted = state.surprises_from(0) * fading
     most = LEAST_CREDIT + (MOST_CREDIT - LEAST_CREDIT) * PSEUDO_EVENTS / (counted + PSEUDO_EVENTS)
-    state.credit = min(state.credit + budget, most)
+    state.credit = min(state.credit + budget * CREDIT_RATE, most)
     weight = 0.0
     if band == "low":
         weight = 1.0

@@ -10,7 +10,7 @@ cdef double BEND, PAST_BEND, BELOW_HIGH, ENOUGH_HABITS, HALFWAY, BEYOND, STRANGE
 @cython.locals(prior_logit=double, seen=Comparison, broken=list, evidence=list, said=list, score=double)
 cpdef fold(AgentState state, event, context, Baseline baseline=*)
 
-@cython.locals(total=double, weight=double, evidence=list)
+@cython.locals(total=double, volume=double, counts=double, weight=double, evidence=list)
 cpdef list weigh(Comparison seen, double prior_logit, context, Baseline baseline)
 
 cpdef Py_ssize_t row_of(Comparison seen) except -1

@@ -45,7 +45,7 @@ USUAL = (
 STAGES, PAYMENTS = (20.0, 60.0), 3
 HALFWAY = MEDIUM / 2  # score from which events that are no alarm come ever nearer to medium
 BEYOND = 2.0  # nats of surprise for each log-odds beyond the last
-STRANGE = 3.0  # log-odds that evidence counts less among events as strange as can be
+STRANGE = 3.0  # log-odds by which what is new counts less among events as strange as can be
 BOLDEST = 0.2  # the least share of all agents' chance that an agent's own events leave of it
 RARE = 1 / 5_000  # chance from which evidence may make an event high
 GROWN = 30.0  # counted surprises (faded) from which an agent's state is mature enough for that
@@ -59,6 +59,7 @@ KINDS: dict[str, str] = {
     **dict.fromkeys(("burst", "unusual_hour", "repeated_failures"), "pace"),
 }
 """Of which kind a signal is, where others are of the same; kinds are independent evidence."""
+VOLUME = frozenset({"many_resources", "many_destinations", "high_outflow", "burst"})
 
 
 def fold(state: AgentState, event: Event, context: Context, baseline: Baseline | None = None) -> RiskVerdict:
@@ -103,16 +104,19 @@ def fold(state: AgentState, event: Event, context: Context, baseline: Baseline |
 def weigh(seen: Comparison, prior_logit: float, context: Context, baseline: Baseline | None) -> list[Signal]:
     """Return the evidence of an event, and note on `seen` how much it is and how surprising.
 
-    What an agent reports went wrong is not measured by how often it does that.
+    Where the agent has just begun something new, what is new says less, but not how much it does of it. What
+    an agent reports went wrong is not measured by how often it does that.
     """
     evidence = signals(seen, context, baseline)
-    total = 0.0
-    for _, weight, _, _ in evidence:  # not sum(), which rounds differently from one Python to the next
+    total = volume = 0.0
+    for name, weight, _, _ in evidence:  # not sum(), which rounds differently from one Python to the next
         total += weight
+        if name in VOLUME:
+            volume += weight
     seen.excess = total
     if seen.event.action_type not in REPORTED:
-        logit = prior_logit + total - STRANGE * seen.strange
-        seen.surprise = surprise_of(logit, row_of(seen))
+        counts = max(total - STRANGE * seen.strange, volume)
+        seen.surprise = surprise_of(prior_logit + counts, row_of(seen))
     return evidence
 
 
@@ -142,7 +146,7 @@ def calibrated(
     """Return the score of an event: 0.30 where a share of `budget` surprises as much, higher the rarer it is.
 
     The share is among the agent's own events, beside so many of all agents as count while it has few. Events
-    that are no alarm keep the order of their evidence, in log-odds. What an officer `said` surprises by as much.
+    that are no alarm keep the order of their evidence, in log-odds. What was `said` surprises by as much.
     """
     state, surprise = seen.state, seen.surprise
     for _, weight, _, _ in said:
