@@ -98,8 +98,8 @@ class AgentViewSet(ApiViewSet):
         description=(
             "Issued certificates stay as signed: `renewal_needed_for` names the changed fields that take "
             "effect with the next renewal (`POST /v1/agents/{id}/renew`). `enforcement` counts from the next "
-            "event on, and its change is audited with what stood before; it takes the scope "
-            "`agents:enforcement`, and no key sets `observe`."
+            "event on, as `alarm_budget` does, and their change is audited with what stood before; they take the "
+            "scope `agents:enforcement`, and no key sets `observe`."
         ),
         parameters=[AGENT_ID],
         request=serializers.UpdateAgentSerializer,
@@ -115,12 +115,12 @@ class AgentViewSet(ApiViewSet):
 
 
 def _stated(serializer: type[serializers.AgentProfileSerializer], request: ApiRequest) -> dict[str, Any]:
-    """Return the fields of the request's body; to name the mode takes a scope of its own.
+    """Return the fields of the request's body; to name the mode or budget takes a scope of its own.
 
     Raises: ObserveNotByKey.
     """
     fields = validated(serializer, request)
-    if "enforcement" in fields:
+    if not fields.keys().isdisjoint(("enforcement", "alarm_budget")):
         require_scope(request.auth, Scope.AGENTS_ENFORCEMENT)
     if fields.get("enforcement") == Enforcement.OBSERVE:
         raise ObserveNotByKey()

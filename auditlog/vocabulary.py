@@ -15,6 +15,7 @@ PERSON: Final = "person:"
 class AuditAction(models.TextChoices):
     TENANT_CREATED = "tenant.created"
     TENANT_ENFORCEMENT_CHANGED = "tenant.enforcement_changed"
+    TENANT_ALARM_BUDGET_CHANGED = "tenant.alarm_budget_changed"
     API_KEY_CREATED = "api_key.created"
     API_KEY_ROLLED = "api_key.rolled"
     API_KEY_REVOKED = "api_key.revoked"
