@@ -56,7 +56,7 @@ def update(
     actor: Actor,
     now: datetime,
 ) -> tuple[Agent, list[str]]:
-    """Set fields of the profile, the mode or the alarm budget by name; certificates already issued stay as signed.
+    """Set fields of the profile, mode or alarm budget by name; certificates already issued stay as signed.
 
     A change of the mode is audited by itself, with what stood before and the `reason`, if any. Returns the
     agent, and the changed fields that its certificate states until it is renewed. Raises `AgentNotFound`,

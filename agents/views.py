@@ -97,8 +97,8 @@ class AgentViewSet(ApiViewSet):
         summary="Edit an agent's profile",
         description=(
             "Issued certificates stay as signed: `renewal_needed_for` names the changed fields that take "
-            "effect with the next renewal (`POST /v1/agents/{id}/renew`). `enforcement` counts from the next "
-            "event on, as `alarm_budget` does, and their change is audited with what stood before; they take the "
+            "effect with the next renewal (`POST /v1/agents/{id}/renew`). `enforcement` and `alarm_budget` "
+            "count from the next event on, and their change is audited with what stood before; they take the "
             "scope `agents:enforcement`, and no key sets `observe`."
         ),
         parameters=[AGENT_ID],

@@ -49,6 +49,7 @@ class AuditAction(models.TextChoices):
     AGENT_RETIRED = "agent.retired"
     AGENT_REVIEW_TRIGGERED = "agent.review_triggered"
     AGENT_HIGH_RISK = "agent.high_risk"
+    AGENT_STRIKE = "agent.strike"
     SCOPE_MISMATCH = "agent.scope_mismatch"
     AGENT_ENFORCEMENT_CHANGED = "agent.enforcement_changed"
     AGENT_WOULD_HAVE_STOPPED = "agent.would_have_stopped"

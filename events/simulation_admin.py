@@ -67,8 +67,8 @@ class NewSimulationForm(forms.ModelForm):
     alarm_budget = forms.FloatField(
         required=False,
         widget=UnfoldAdminDecimalFieldWidget,
-        help_text="Share of an agent's ordinary events that may be medium or high, 0.001 to 0.05; empty: each "
-        "agent's own. Scores all events anew.",
+        help_text="Share of an agent's ordinary events that may be medium or high, 0.001 to 0.05; empty: as "
+        "now. Scores all events anew.",
     )
     weights = forms.CharField(
         required=False,

@@ -6,7 +6,7 @@ from django.db import models
 
 
 class EventName(models.TextChoices):
-    """The `event` of an envelope (interface specification, Events); those of incidents extend its eight."""
+    """The `event` of an envelope (interface specification, Events); those of strikes and incidents extend it."""
 
     CERTIFICATE_ISSUED = "certificate.issued"
     CERTIFICATE_REVOKED = "certificate.revoked"
@@ -16,6 +16,7 @@ class EventName(models.TextChoices):
     AGENT_SUSPENDED = "agent.suspended"
     AGENT_HALTED = "agent.halted"
     RISK_ALERT = "risk.alert"
+    AGENT_STRIKE = "agent.strike"
     INCIDENT_OPENED = "incident.opened"
     INCIDENT_DEADLINE = "incident.deadline"
 

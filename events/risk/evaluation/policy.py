@@ -31,8 +31,8 @@ _applying = Lock()
 class RiskPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """`threshold`: the score from which an event is a strike; `weights`: those that differ, by name.
 
-    Without `scope_rule` no agent has a declared scope. `alarm_budget`: every agent's, if not its own. `rescored`: events are scored anew by this version of
-    the model; otherwise their stored scores count.
+    Without `scope_rule` no agent has a declared scope. `alarm_budget`: that of every agent; None: its own.
+    `rescored`: events are scored anew by this version of the model; otherwise their stored scores count.
     """
 
     threshold: float

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from itertools import chain
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -21,6 +22,7 @@ from compliance.core.json_values import from_stored
 from events.models import EventReview, ReviewVerdict
 from events.risk.baselines import DELAY
 from events.risk.evaluation import stored
+from events.risk.evaluation.policy import RiskPolicy
 from events.risk.evaluation.stored import StoredEvent
 from events.risk.marks import context_of
 from events.risk.scoring.contract import Context, Event, Marks, RiskVerdict
