@@ -110,7 +110,7 @@ SET_BUDGET = ConfirmedAction(
 
 @admin.register(Agent)
 class AgentAdmin(TenantScopedAdmin):
-    """Agents, read-only but for their mode and alarm budget; `certificates` adds the actions that touch certificates."""
+    """Agents, read-only but for mode and budget; `certificates` adds the actions that touch certificates."""
 
     found_by_name = True
     navigation = NavigationLine("Agents", 1, "Agents", "smart_toy")

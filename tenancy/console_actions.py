@@ -32,8 +32,8 @@ class AgentModeForm(ReasonForm):
 
 
 BUDGET_HELP = (
-    "The share of an agent's ordinary events that may be medium or high, 0.001 to 0.05. At 0.01 an agent with "
-    "200 events a day asks for about 2 looks a day, one with 5,000 for about 50."
+    "The share of an agent's ordinary events that may be medium or high, 0.001 to 0.05. At 0.01 an agent "
+    "with 200 events a day asks for about 2 looks a day, one with 5,000 for about 50."
 )
 
 

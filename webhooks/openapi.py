@@ -71,7 +71,7 @@ EXAMPLE_DATA: dict[str, dict[str, Any]] = {
         *("agent_id", "event_id", "risk_score"),
         strikes=2,
         of=3,
-        window_ends_at="2026-11-20T09:29:12.004512+00:00",
+        window_ends_at="2026-11-20T09:29:12+00:00",
     ),
     EventName.INCIDENT_OPENED: {
         **_example("incident_id", "reference", "agent_id", cause="threshold", state="contained"),

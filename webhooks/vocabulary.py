@@ -6,7 +6,7 @@ from django.db import models
 
 
 class EventName(models.TextChoices):
-    """The `event` of an envelope (interface specification, Events); those of strikes and incidents extend it."""
+    """The `event` of an envelope (interface specification, Events); strikes and incidents extend it."""
 
     CERTIFICATE_ISSUED = "certificate.issued"
     CERTIFICATE_REVOKED = "certificate.revoked"

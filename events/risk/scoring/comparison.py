@@ -35,7 +35,8 @@ class Comparison:
     - Counts that fade, without this event: `burst`, `failures` and `anomalies` of minutes, `fresh` (new
       resources) of an hour, `reads` of hours. With this event: `hour_new` and `day_new`, the events that went
       further, and `outflow`, the day's dollars if it is a transaction, else 0.
-    - Evidence, as `model` finds it: its sum `excess`, and the `surprise` at it (below 0: it is not counted);
+    - Evidence, as `model` finds it: its sum `excess`; what of it `counts`, beside the prior, in log-odds; the
+      `surprise` at that (below 0: none is counted);
       `strange`, the fading mean of `excess` up to 1 over the events before.
     """
 
@@ -44,7 +45,7 @@ class Comparison:
         facts = read(event.details)
         action_type, at = event.action_type, event.received_at
         self.state, self.event, self.facts, self.at = state, event, facts, at
-        self.excess, self.surprise = 0.0, -1.0
+        self.excess, self.counts, self.surprise = 0.0, 0.0, -1.0
         self.fading = state.fading(at)
         self.learned = state.learned * self.fading
         self.maturity = self.learned / (self.learned + MATURITY_HALF)

@@ -10,7 +10,7 @@ cdef double BEND, PAST_BEND, BELOW_HIGH, ENOUGH_HABITS, HALFWAY, BEYOND, STRANGE
 @cython.locals(prior_logit=double, seen=Comparison, broken=list, evidence=list, said=list, score=double)
 cpdef fold(AgentState state, event, context, Baseline baseline=*)
 
-@cython.locals(total=double, volume=double, counts=double, weight=double, evidence=list)
+@cython.locals(total=double, volume=double, weight=double, evidence=list)
 cpdef list weigh(Comparison seen, double prior_logit, context, Baseline baseline)
 
 cpdef Py_ssize_t row_of(Comparison seen) except -1
@@ -24,4 +24,4 @@ cpdef double calibrated(Comparison seen, double logit, list evidence, list said,
 @cython.locals(logit=double, score=double, weight=double)
 cpdef double as_said(Comparison seen, double prior_logit, list evidence, Baseline baseline) except? -1.0
 
-cdef Comparison _weighed(AgentState state, event, context, Baseline baseline)
+cpdef Comparison weighed(AgentState state, event, context, Baseline baseline)

@@ -114,9 +114,9 @@ def weigh(seen: Comparison, prior_logit: float, context: Context, baseline: Base
         if name in VOLUME:
             volume += weight
     seen.excess = total
+    seen.counts = prior_logit + max(total - STRANGE * seen.strange, volume)
     if seen.event.action_type not in REPORTED:
-        counts = max(total - STRANGE * seen.strange, volume)
-        seen.surprise = surprise_of(prior_logit + counts, row_of(seen))
+        seen.surprise = surprise_of(seen.counts, row_of(seen))
     return evidence
 
 
@@ -216,7 +216,7 @@ def teach(
     state: AgentState, event: Event, context: Context = NO_CONTEXT, baseline: Baseline | None = None
 ) -> None:
     """Fold an event that is known to be ordinary into `state`, whatever it would score."""
-    learn(_weighed(state, event, context, baseline), "low", trusted=True)
+    learn(weighed(state, event, context, baseline), "low", trusted=True)
 
 
 def teach_late(state: AgentState, event: Event) -> None:
@@ -240,11 +240,12 @@ def relearn(
         if band == ORDINARY:
             teach(state, event, context)
         else:
-            learn(_weighed(state, event, context, None), band, context.alarm_budget)
+            learn(weighed(state, event, context, None), band, context.alarm_budget)
     return state
 
 
-def _weighed(state: AgentState, event: Event, context: Context, baseline: Baseline | None) -> Comparison:
+def weighed(state: AgentState, event: Event, context: Context, baseline: Baseline | None) -> Comparison:
+    """Return the event beside its agent's state, and how surprising it is."""
     seen = Comparison(state, event)
     as_call = bool(seen.aims) and event.action_type not in SENDING
     weigh(seen, PRIOR_LOGITS["api_call" if as_call else event.action_type], context, baseline)
