@@ -13,7 +13,8 @@ from agents.querysets import AgentQuerySet
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id, parse_id
 from compliance.stores.tenant_keys import TenantRow
-from tenancy.models import LEAST_BUDGET, MOST_BUDGET, Enforcement, Tenant
+from tenancy.alarm_budgets import LEAST_BUDGET, MOST_BUDGET
+from tenancy.models import Enforcement, Tenant
 
 
 class AgentStatus(models.TextChoices):

@@ -15,7 +15,8 @@ from compliance.api.rest.fields import (
     StrictFloatField,
 )
 from compliance.core.json_values import MAX_OCTETS, octets_of
-from tenancy.models import LEAST_BUDGET, MOST_BUDGET, Enforcement
+from tenancy.alarm_budgets import LEAST_BUDGET, MOST_BUDGET
+from tenancy.models import Enforcement
 
 MAX_PERMITTED_ACTIONS = 200
 MAX_ACTION_LENGTH = 200

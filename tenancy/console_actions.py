@@ -10,7 +10,8 @@ from auditlog.actors.requests import actor_of
 from compliance.console.actions import ActionCall, ConfirmedAction, ReasonForm
 from compliance.console.display import chip, visible
 from tenancy import services
-from tenancy.models import LEAST_BUDGET, MOST_BUDGET, Enforcement
+from tenancy.alarm_budgets import LEAST_BUDGET, MOST_BUDGET
+from tenancy.models import Enforcement
 
 MODES = [
     (Enforcement.ENFORCE, "Enforce: stop agents at the risk threshold"),

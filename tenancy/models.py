@@ -11,6 +11,7 @@ from django.db.models import Q
 
 from compliance.api.gate import scope_choices
 from compliance.core.identifiers import new_id
+from tenancy.alarm_budgets import ALARM_BUDGET, LEAST_BUDGET, MOST_BUDGET
 
 
 class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
@@ -28,10 +29,6 @@ class Enforcement(models.TextChoices):
 
     ENFORCE = "enforce"
     OBSERVE = "observe"
-
-
-LEAST_BUDGET, ALARM_BUDGET, MOST_BUDGET = 0.001, 0.01, 0.05
-"""The share of an agent's ordinary events that may be medium or high: the least, the default, the most."""
 
 
 class Tenant(models.Model):

@@ -12,7 +12,7 @@ from django.conf import settings
 from agents.risk import HIGH
 from compliance.core.errors import Invalid
 from events.risk.scoring.reasons import WEIGHTS
-from tenancy.models import LEAST_BUDGET, MOST_BUDGET
+from tenancy.alarm_budgets import LEAST_BUDGET, MOST_BUDGET
 
 
 def is_breach(received: Sequence[datetime], *, strikes: int, window: timedelta) -> bool:

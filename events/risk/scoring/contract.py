@@ -6,6 +6,7 @@ from math import log
 import msgspec
 
 from events.risk.scoring.names import normal_name
+from tenancy.alarm_budgets import ALARM_BUDGET
 
 
 class FinancialScope(msgspec.Struct, frozen=True):
@@ -17,9 +18,6 @@ class FinancialScope(msgspec.Struct, frozen=True):
     permitted_venues: tuple[str, ...]
     leverage_permitted: bool
     max_leverage_ratio: float | None = None
-
-
-ALARM_BUDGET = 0.01
 
 
 class Marks(msgspec.Struct, frozen=True):

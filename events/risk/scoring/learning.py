@@ -13,7 +13,7 @@ from events.risk.scoring.comparison import (
     SESSION_GAP,
     Comparison,
 )
-from events.risk.scoring.contract import ALARM_BUDGET, FAILURES, SENDING, TRANSACTIONS, Event
+from events.risk.scoring.contract import FAILURES, SENDING, TRANSACTIONS, Event
 from events.risk.scoring.details import read
 from events.risk.scoring.packed import NAME, NUMBER
 from events.risk.scoring.state import (
@@ -29,6 +29,7 @@ from events.risk.scoring.state import (
     AgentState,
 )
 from events.risk.scoring.tables import FORGOTTEN, OMITTED, act_digest, digest, meet, note_paid, take_uncounted
+from tenancy.alarm_budgets import ALARM_BUDGET
 
 LONG_RATE = 0.002  # share of a new value in the usual amount, which lags behind a slow climb
 MAX_DESTINATIONS, MAX_RESOURCES, MAX_HOSTS, MAX_WAITING = 200, 32, 48, 200
