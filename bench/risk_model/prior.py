@@ -19,6 +19,7 @@ from events.risk.scoring.state import AgentState
 
 SAMPLE = 5_000  # events that a stream counts as
 LEAST = 60  # events from which a stream counts
+MARGIN = 0.2  # log-odds added to the last knot, which few events tell
 Evidence = dict[int, list[float]]
 """How much evidence there was against ordinary events, by the row of `model.USUAL`."""
 Usual = tuple[tuple[float, ...], ...]
@@ -66,6 +67,7 @@ def fitted(streams: Mapping[str, list[Evidence]], without: Collection[str]) -> U
             continue
         pooled = [np.concatenate(samples)] if row >= len(model.STAGES) else samples
         knots = np.max([np.quantile(sample, shares) for sample in pooled], axis=0)
+        knots[-1] += MARGIN
         # Strictly rising, since one value can be many events'
         rows.append(tuple(float(knot) + 1e-6 * place for place, knot in enumerate(knots)))
     return tuple(rows)

@@ -37,10 +37,10 @@ BELOW_HIGH = 0.84  # the most that they carry it to before
 # all agents have them: those with few, some and more learned events (`STAGES`), and those that only pay.
 NATS = (0.69, 1.2, 1.61, 2.3, 3.0, 3.91, 4.61, 5.3, 6.21, 8.52)
 USUAL = (
-    (-3.25, -2.9, -2.75, -2.14, -1.44, -1.17, -0.79, -0.5, -0.46, -0.44),
-    (-3.48, -2.94, -2.48, -2.06, -1.28, -0.81, -0.47, -0.38, 0.21, 1.22),
-    (-3.48, -3.45, -2.99, -2.67, -2.04, -1.28, -0.7, -0.11, 0.53, 1.38),
-    (-2.63, -2.43, -2.27, -2.11, -1.79, -1.48, -1.28, -1.11, -0.96, -0.35),
+    (-3.25, -2.9, -2.75, -2.14, -1.44, -1.17, -0.79, -0.5, -0.46, -0.24),
+    (-3.48, -2.94, -2.48, -2.06, -1.28, -0.81, -0.47, -0.38, 0.21, 1.42),
+    (-3.48, -3.45, -2.99, -2.67, -2.04, -1.28, -0.7, -0.11, 0.53, 1.58),
+    (-2.63, -2.43, -2.27, -2.11, -1.79, -1.48, -1.28, -1.11, -0.96, -0.25),
 )
 STAGES, PAYMENTS = (20.0, 60.0), 3
 HALFWAY = MEDIUM / 2  # score from which events that are no alarm come ever nearer to medium
@@ -48,7 +48,8 @@ BEYOND = 2.0  # nats of surprise for each log-odds beyond the last
 STRANGE = 3.0  # log-odds by which what is new counts less among events as strange as can be
 BOLDEST = 0.2  # the least share of all agents' chance that an agent's own events leave of it
 RARE = 1 / 5_000  # chance from which evidence may make an event high
-GROWN = 30.0  # counted surprises (faded) from which an agent's state is mature enough for that
+ODD = 0.6  # most events of a payer (faded) that surprised as much as one that may be high: half an alarm
+GROWN, GROWN_PAYER = 100.0, 20.0  # counted events (faded) from which a state is mature enough for that
 TOLD = 0.5  # log-odds from which a kind of evidence counts as one of its own
 FAR = 1.0  # log-odds from which an amount, or a payee, is far outside habit
 KINDS: dict[str, str] = {
@@ -160,26 +161,32 @@ def calibrated(
     if chance > budget:
         score = 1 / (1 + math.exp(-logit))
         return score if score <= HALFWAY else MEDIUM - HALFWAY * math.exp(1.0 - score / HALFWAY)
-    rarest = max(chance, among_all)
-    if rarest <= RARE and counted >= GROWN and is_telling(seen, evidence + said):
+    if among_all <= RARE and knows_none(seen, counted, above) and is_telling(seen, evidence + said):
         return HIGH + (RULE_FLOOR - HIGH) * (1.0 - math.exp((math.log(among_all) - math.log(RARE)) / 8.0))
     beyond = math.log(budget / chance) / math.log(budget / RARE)
     return MEDIUM + (BELOW_HIGH - MEDIUM) * (1.0 - math.exp(-beyond))
 
 
+def knows_none(seen: Comparison, counted: float, above: float) -> bool:
+    """Return whether a mature agent had none as surprising: of one that only pays, fewer events tell."""
+    if row_of(seen) == PAYMENTS:
+        return counted >= GROWN_PAYER and above <= ODD
+    return counted >= GROWN and above == 0.0
+
+
 def is_telling(seen: Comparison, evidence: list[Signal]) -> bool:
     """Return whether an act that moves something has two kinds of evidence against it.
 
-    Of a payment, an amount or a payee far outside habit is enough.
+    Where the agent only pays, an amount or a payee far outside habit is enough.
     """
-    is_payment = seen.event.action_type in TRANSACTIONS
-    if not (is_payment or seen.act is not None or moves(seen.event.action_type, seen.facts.tool)):
+    act, kind = seen.act, seen.event.action_type
+    if not (act is not None or kind in TRANSACTIONS or moves(kind, seen.facts.tool)):
         return False
     sums: dict[str, float] = {}
     for name, weight, _, _ in evidence:
         kind = KINDS.get(name, name)
         sums[kind] = sums.get(kind, 0.0) + weight
-    if is_payment and max(sums.get("amount", 0.0), sums.get("place", 0.0)) >= FAR:
+    if row_of(seen) == PAYMENTS and max(sums.get("amount", 0.0), sums.get("place", 0.0)) >= FAR:
         return True
     return sum([weight >= TOLD for weight in sums.values()]) >= 2
 
