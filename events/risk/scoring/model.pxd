@@ -15,7 +15,7 @@ cpdef list weigh(Comparison seen, double prior_logit, context, Baseline baseline
 
 cpdef Py_ssize_t row_of(Comparison seen) except -1
 
-@cython.locals(usual=tuple, below=double, least=double, above=double, nats=double)
+@cython.locals(usual=tuple, nats=tuple, below=double, least=double, above=double, place=Py_ssize_t)
 cpdef double surprise_of(double logit, Py_ssize_t row) except? -1.0
 
 @cython.locals(state=AgentState, surprise=double, weight=double, among_all=double, counted=double, above=double, chance=double, beyond=double)

@@ -130,15 +130,17 @@ def row_of(seen: Comparison) -> int:
 
 def surprise_of(logit: float, row: int) -> float:
     """Return the nats of surprise at so much evidence: more for more, among all agents' ordinary events."""
-    usual = USUAL[row]
-    below, least = usual[0], NATS[0]
+    usual, nats = USUAL[row], NATS
+    above = below = usual[0]
     if logit <= below:
-        return least * math.exp(logit - below)
-    for above, nats in zip(usual, NATS, strict=True):
+        return nats[0] * math.exp(logit - below)
+    for place in range(1, len(usual)):
+        above = usual[place]
         if logit <= above:
-            return least + (logit - below) / (above - below) * (nats - least)
-        below, least = above, nats
-    return least + (logit - below) * BEYOND
+            least = nats[place - 1]
+            return least + (logit - below) / (above - below) * (nats[place] - least)
+        below = above
+    return nats[-1] + (logit - below) * BEYOND
 
 
 def calibrated(
