@@ -19,7 +19,7 @@ from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantScopedAdmin
 from compliance.console.display import chips, code, pretty_json, score_chip, status_chip, visible
 from compliance.console.navigation import NavigationLine
-from tenancy.console_actions import AgentModeForm, mode_chip
+from tenancy.console_actions import AgentBudgetForm, AgentModeForm, mode_chip
 from tenancy.models import Enforcement
 
 
@@ -82,13 +82,39 @@ SET_MODE = ConfirmedAction(
 )
 
 
+def set_budget(call: ActionCall) -> str:
+    agent, _ = services.update(
+        tenant_id=call.row.tenant_id,
+        agent_id=call.row.id,
+        changes={"alarm_budget": call.data["alarm_budget"]},
+        reason=call.data["reason"],
+        actor=actor_of(call.request),
+        now=call.now,
+    )
+    return f"The alarm budget of {visible(agent)} is now {agent.effective_alarm_budget:g}."
+
+
+SET_BUDGET = ConfirmedAction(
+    name="alarm_budget",
+    label="Set alarm budget",
+    icon="tune",
+    explanation=(
+        "Sets how many of the agent's ordinary events may ask for a look, whatever its tenant's budget. A "
+        "smaller budget finds less. Events of the past keep their scores."
+    ),
+    run=set_budget,
+    is_offered=lambda agent: agent.status != AgentStatus.RETIRED,
+    form_class=AgentBudgetForm,
+)
+
+
 @admin.register(Agent)
 class AgentAdmin(TenantScopedAdmin):
-    """Agents, read-only but for their mode; `certificates` adds the actions that touch certificates."""
+    """Agents, read-only but for mode and budget; `certificates` adds the actions that touch certificates."""
 
     found_by_name = True
     navigation = NavigationLine("Agents", 1, "Agents", "smart_toy")
-    confirmed_actions: ClassVar[tuple[ConfirmedAction, ...]] = (SET_MODE,)
+    confirmed_actions: ClassVar[tuple[ConfirmedAction, ...]] = (SET_MODE, SET_BUDGET)
     related_links = (
         RelatedLink("Certificates", "workspace_premium", "certificates_certificate", "agent__id__exact"),
         RelatedLink("Events", "timeline", "events_behaviorevent", "agent__id__exact"),
@@ -115,13 +141,16 @@ class AgentAdmin(TenantScopedAdmin):
         ("Model", {"fields": ("model", "version", "hash")}),
         ("Authority", {"fields": ("scope", "limits")}),
         ("Agent card", {"fields": ("card",)}),
-        ("Risk", {"fields": ("risk", "risk_updated_at", "last_high_risk_at", "would_have_stopped_at")}),
+        (
+            "Risk",
+            {"fields": ("risk", "budget", "risk_updated_at", "last_high_risk_at", "would_have_stopped_at")},
+        ),
         ("Metadata", {"fields": ("metadata_json",)}),
         ("Life", {"fields": ("created_at", "updated_at", "status_changed_at", "reinstated_at")}),
     )
     readonly_fields: ClassVar[tuple[str, ...]] = (
         *("label", "state", "mode", "identifier", "did", "hash", "scope", "limits", "risk", "metadata_json"),
-        "card",
+        *("card", "budget"),
     )
 
     label = display(lambda self, agent: visible(agent.name), description="name", ordering="name")
@@ -152,6 +181,12 @@ class AgentAdmin(TenantScopedAdmin):
     def mode(self, agent: Agent) -> str:
         source = "its own" if agent.enforcement else "its tenant's"
         return format_html("{} {}", mode_chip(agent.effective_enforcement), source)
+
+    @display(description="alarm budget")
+    def budget(self, agent: Agent) -> str:
+        """Show the budget that counts, and whose it is."""
+        source = "its tenant's" if agent.alarm_budget is None else "its own"
+        return f"{agent.effective_alarm_budget:g} of its ordinary events ({source})"
 
     @display(description="permitted actions")
     def scope(self, agent: Agent) -> str:

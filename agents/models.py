@@ -13,6 +13,7 @@ from agents.querysets import AgentQuerySet
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id, parse_id
 from compliance.stores.tenant_keys import TenantRow
+from tenancy.alarm_budgets import LEAST_BUDGET, MOST_BUDGET
 from tenancy.models import Enforcement, Tenant
 
 
@@ -56,7 +57,7 @@ class Agent(TenantRow):
     """A registered AI agent. `risk_score` is its rolling score over 30 days, written by `events`.
 
     `stopped_by_strikes`: how many stopped it; None unless the service did. `reinstated_at`: when that was
-    last undone; earlier strikes do not count. `enforcement` None: the tenant's counts.
+    last undone; earlier strikes do not count. `enforcement` or `alarm_budget` None: the tenant's counts.
     `would_have_stopped_at`: the last strike that found the agent over the risk threshold while it was only
     observed. `agent_card`: what its public A2A card is made of; without it there is none.
     """
@@ -74,6 +75,7 @@ class Agent(TenantRow):
     stopped_by_strikes = models.PositiveIntegerField(null=True)
     reinstated_at = models.DateTimeField(null=True)
     enforcement = models.CharField(max_length=16, choices=Enforcement.choices, null=True)  # noqa: DJ001
+    alarm_budget = models.FloatField(null=True)
     inbox_address = models.CharField(max_length=320, null=True)  # noqa: DJ001
     metadata = models.JSONField(null=True)
     financial_scope = models.JSONField(null=True)
@@ -96,6 +98,10 @@ class Agent(TenantRow):
             CheckConstraint(condition=~Q(name=""), name="agents_name_present"),
             CheckConstraint(condition=~Q(model_hash=""), name="agents_model_hash_present"),
             CheckConstraint(condition=Q(risk_score__gte=0, risk_score__lte=1), name="agents_risk_in_range"),
+            CheckConstraint(
+                condition=Q(alarm_budget__gte=LEAST_BUDGET, alarm_budget__lte=MOST_BUDGET),
+                name="agents_alarm_budget_in_range",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -110,6 +116,11 @@ class Agent(TenantRow):
     def effective_enforcement(self) -> str:
         """The mode that counts: the agent's own, else its tenant's. `with_mode()` reads both in one query."""
         return self.enforcement or self.tenant.enforcement
+
+    @property
+    def effective_alarm_budget(self) -> float:
+        """The budget that counts: the agent's own, else its tenant's."""
+        return self.tenant.alarm_budget if self.alarm_budget is None else self.alarm_budget
 
     @property
     def is_observed(self) -> bool:

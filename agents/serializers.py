@@ -7,8 +7,15 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from agents.models import Agent
-from compliance.api.rest.fields import ChangesSerializer, PositiveField, StrictBooleanField, StrictCharField
+from compliance.api.rest.fields import (
+    ChangesSerializer,
+    PositiveField,
+    StrictBooleanField,
+    StrictCharField,
+    StrictFloatField,
+)
 from compliance.core.json_values import MAX_OCTETS, octets_of
+from tenancy.alarm_budgets import LEAST_BUDGET, MOST_BUDGET
 from tenancy.models import Enforcement
 
 MAX_PERMITTED_ACTIONS = 200
@@ -99,6 +106,13 @@ class AgentProfileSerializer(serializers.Serializer[Any]):
         help_text="`observe`, only set in the console: the service does not stop the agent by itself. "
         "null: as its tenant.",
     )
+    alarm_budget = StrictFloatField(
+        min_value=LEAST_BUDGET,
+        max_value=MOST_BUDGET,
+        required=False,
+        allow_null=True,
+        help_text="The share of the agent's ordinary events that may be medium or high. null: as its tenant.",
+    )
 
     def validate_metadata(self, metadata: dict[str, Any] | None) -> dict[str, Any] | None:
         if octets_of(metadata) > MAX_OCTETS:
@@ -148,12 +162,17 @@ class AgentSerializer(serializers.ModelSerializer[Agent]):
         help_text="The mode that counts: the agent's own, else its tenant's. Only `enforce` stops it.",
     )
 
+    effective_alarm_budget = serializers.FloatField(
+        help_text="The budget that counts: the agent's own, else its tenant's."
+    )
+
     class Meta:
         model = Agent
         fields = [
             *("id", "tenant_id", "name", "description", "model", "model_hash", "version", "status"),
             *("inbox_address", "metadata", "financial_scope", "agent_card", "enforcement"),
-            *("effective_enforcement", "did", "created_at", "updated_at"),
+            *("effective_enforcement", "alarm_budget", "effective_alarm_budget"),
+            *("did", "created_at", "updated_at"),
         ]
         read_only_fields = fields
 

@@ -30,6 +30,7 @@ class AgentRegistration:
     financial_scope: dict[str, Any] | None = None
     agent_card: dict[str, Any] | None = None
     enforcement: str | None = None
+    alarm_budget: float | None = None
 
 
 def register(*, tenant_id: UUID, registration: AgentRegistration, actor: Actor, now: datetime) -> Agent:
@@ -55,7 +56,7 @@ def update(
     actor: Actor,
     now: datetime,
 ) -> tuple[Agent, list[str]]:
-    """Set fields of the profile, or the mode, by name; certificates already issued stay as signed.
+    """Set fields of the profile, mode or alarm budget by name; certificates already issued stay as signed.
 
     A change of the mode is audited by itself, with what stood before and the `reason`, if any. Returns the
     agent, and the changed fields that its certificate states until it is renewed. Raises `AgentNotFound`,
@@ -65,7 +66,7 @@ def update(
         agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
         _refuse_retired(agent)
         changed = sorted(name for name in changes if not same_json(getattr(agent, name), changes[name]))
-        before, mode = agent.certified_profile(), agent.enforcement
+        before, mode, budget = agent.certified_profile(), agent.enforcement, agent.alarm_budget
         for name in changed:
             setattr(agent, name, changes[name])
         needed: list[str] = []
@@ -77,7 +78,9 @@ def update(
             agent.save(update_fields=[*changed, "updated_at"])
         if profile := [name for name in changed if name != "enforcement"]:
             said = f"Agent {agent.name} updated: {', '.join(profile)}"
-            fields = {"changed": profile, "renewal_needed_for": needed}
+            fields: dict[str, Any] = {"changed": profile, "renewal_needed_for": needed}
+            if "alarm_budget" in profile:
+                fields |= {"alarm_budget": {"before": budget, "after": agent.alarm_budget}, "reason": reason}
             _record(agent, AuditAction.AGENT_UPDATED, actor, now, said, **fields)
         if "enforcement" in changed:
             modes = {"before": mode, "after": agent.enforcement}

@@ -97,9 +97,9 @@ class AgentViewSet(ApiViewSet):
         summary="Edit an agent's profile",
         description=(
             "Issued certificates stay as signed: `renewal_needed_for` names the changed fields that take "
-            "effect with the next renewal (`POST /v1/agents/{id}/renew`). `enforcement` counts from the next "
-            "event on, and its change is audited with what stood before; it takes the scope "
-            "`agents:enforcement`, and no key sets `observe`."
+            "effect with the next renewal (`POST /v1/agents/{id}/renew`). `enforcement` and `alarm_budget` "
+            "count from the next event on, and their change is audited with what stood before; they take the "
+            "scope `agents:enforcement`, and no key sets `observe`."
         ),
         parameters=[AGENT_ID],
         request=serializers.UpdateAgentSerializer,
@@ -115,12 +115,12 @@ class AgentViewSet(ApiViewSet):
 
 
 def _stated(serializer: type[serializers.AgentProfileSerializer], request: ApiRequest) -> dict[str, Any]:
-    """Return the fields of the request's body; to name the mode takes a scope of its own.
+    """Return the fields of the request's body; to name the mode or budget takes a scope of its own.
 
     Raises: ObserveNotByKey.
     """
     fields = validated(serializer, request)
-    if "enforcement" in fields:
+    if not fields.keys().isdisjoint(("enforcement", "alarm_budget")):
         require_scope(request.auth, Scope.AGENTS_ENFORCEMENT)
     if fields.get("enforcement") == Enforcement.OBSERVE:
         raise ObserveNotByKey()

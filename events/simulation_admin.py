@@ -64,6 +64,12 @@ class NewSimulationForm(forms.ModelForm):
         widget=UnfoldBooleanSwitchWidget,
         help_text="Off: actions outside the certified scope break no rule. Scores all events anew.",
     )
+    alarm_budget = forms.FloatField(
+        required=False,
+        widget=UnfoldAdminDecimalFieldWidget,
+        help_text="Share of an agent's ordinary events that may be medium or high, 0.001 to 0.05; empty: as "
+        "now. Scores all events anew.",
+    )
     weights = forms.CharField(
         required=False,
         initial="{}",
@@ -117,7 +123,7 @@ class NewSimulationForm(forms.ModelForm):
 
     def request_of(self, data: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments by which the service is asked for the simulation."""
-        names = ("threshold", "strikes", "window_minutes", "scope_rule", "weights", "rescore")
+        names = ("threshold", "strikes", "window_minutes", "scope_rule", "alarm_budget", "weights", "rescore")
         changes = {name: data[name] for name in names}
         first, last = data["first_day"], data["last_day"]
         return {
@@ -153,7 +159,7 @@ class SimulationAdmin(NamesActors, TenantScopedAdmin):
     )
     add_fieldsets = (
         (None, {"fields": ("tenant", "threshold", "strikes", "window_minutes")}),
-        ("Scoring", {"fields": ("scope_rule", "weights", "rescore")}),
+        ("Scoring", {"fields": ("scope_rule", "alarm_budget", "weights", "rescore")}),
         ("Period", {"fields": ("first_day", "last_day")}),
     )
     readonly_fields = (
@@ -201,6 +207,7 @@ def _policy(policy: dict[str, Any]) -> SafeString:
         ("stops at", f"{policy['strikes']} strikes in {policy['window_minutes']:g} minutes"),
         ("scores", "anew" if policy["rescored"] else "as stored"),
         ("scope rule", "on" if policy["scope_rule"] else "off"),
+        ("alarm budget", f"{policy['alarm_budget']:g}" if policy.get("alarm_budget") else "each agent's own"),
         ("weights", weights or "as in the model"),
     ])  # fmt: skip
 

@@ -39,7 +39,7 @@ from compliance.core.clock import now
 from compliance.core.environments import Environment
 from people.admin import UserAdmin
 from tenancy import memberships, services
-from tenancy.console_actions import SET_TENANT_MODE, mode_chip
+from tenancy.console_actions import SET_TENANT_BUDGET, SET_TENANT_MODE, mode_chip
 from tenancy.models import ApiKey, Membership, Role, Tenant
 
 LONGEST_OVERLAP_HOURS = 7 * 24
@@ -67,13 +67,13 @@ class TenantAdmin(TenantScopedAdmin):
     navigation = NavigationLine("Access", 1, "Tenants", "apartment")
     tenant_field = "id"
     add_roles = OPERATORS
-    confirmed_actions = (SET_TENANT_MODE,)
+    confirmed_actions = (SET_TENANT_MODE, SET_TENANT_BUDGET)
     list_display = ("name", "mode", "identifier", "created_at")
     list_filter = (("enforcement", ChoicesDropdownFilter),)
     search_fields = ("name",)
     ordering = ("name", "id")
-    readonly_fields = ("mode", "identifier", "created_at")
-    fieldsets = ((None, {"fields": ("name", "mode", "identifier", "created_at")}),)
+    readonly_fields = ("mode", "alarm_budget", "identifier", "created_at")
+    fieldsets = ((None, {"fields": ("name", "mode", "alarm_budget", "identifier", "created_at")}),)
     add_fieldsets = ((None, {"fields": ("name",)}),)
     related_links = (
         RelatedLink("Agents", "smart_toy", "agents_agent", "tenant__id__exact"),

@@ -11,6 +11,7 @@ from django.db.models import Q
 
 from compliance.api.gate import scope_choices
 from compliance.core.identifiers import new_id
+from tenancy.alarm_budgets import ALARM_BUDGET, LEAST_BUDGET, MOST_BUDGET
 
 
 class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
@@ -31,7 +32,10 @@ class Enforcement(models.TextChoices):
 
 
 class Tenant(models.Model):
-    """A customer; stored in both databases under one id. `enforcement` belongs to the environment."""
+    """A customer; stored in both databases under one id. The settings belong to the environment.
+
+    `alarm_budget`: the share of an agent's ordinary events that may be medium or high.
+    """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     name = models.CharField(max_length=255)
@@ -42,6 +46,7 @@ class Tenant(models.Model):
         default=Enforcement.ENFORCE,
         db_default=Enforcement.ENFORCE,
     )
+    alarm_budget = models.FloatField(default=ALARM_BUDGET, db_default=ALARM_BUDGET)
     created_at = models.DateTimeField()
 
     class Meta:
@@ -49,7 +54,11 @@ class Tenant(models.Model):
         constraints = [
             models.CheckConstraint(
                 condition=models.Q(enforcement__in=Enforcement.values), name="tenancy_enforcement_known"
-            )
+            ),
+            models.CheckConstraint(
+                condition=models.Q(alarm_budget__gte=LEAST_BUDGET, alarm_budget__lte=MOST_BUDGET),
+                name="tenancy_alarm_budget_in_range",
+            ),
         ]
 
     def __str__(self) -> str:

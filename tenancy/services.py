@@ -105,6 +105,31 @@ def set_enforcement(
     return tenant
 
 
+def set_alarm_budget(
+    *, tenant_id: UUID, alarm_budget: float, reason: str, actor: Actor, now: datetime
+) -> Tenant:
+    """Set the alarm budget of the tenant's agents in the current environment; audited if it changes anything.
+
+    Agents with a budget of their own keep it. Raises `TenantNotFound`.
+    """
+    with environments.atomic():
+        found = get_tenant(tenant_id=tenant_id)
+        tenant = Tenant.objects.select_for_update(no_key=True).get(id=found.id)
+        before, tenant.alarm_budget = tenant.alarm_budget, alarm_budget
+        if before != alarm_budget:
+            tenant.save(update_fields=["alarm_budget"])
+            auditlog.record(
+                tenant_id=tenant.id,
+                action=AuditAction.TENANT_ALARM_BUDGET_CHANGED,
+                affected_id=tenant.id,
+                description=f"Alarm budget of tenant {tenant.name}: {before:g} to {alarm_budget:g}",
+                metadata={"before": before, "after": alarm_budget, "reason": reason},
+                actor=actor,
+                now=now,
+            )
+    return tenant
+
+
 def create_key(
     *,
     tenant: Tenant,

@@ -71,6 +71,12 @@ EXAMPLE_DATA: dict[str, dict[str, Any]] = {
         **_example("agent_id", "event_id", action_type="unauthorized_access_attempt"),
         **_example("risk_score", risk_band="high", reasons=[_REASON]),
     },
+    EventName.AGENT_STRIKE: _example(
+        *("agent_id", "event_id", "risk_score"),
+        strikes=2,
+        of=3,
+        window_ends_at="2026-11-20T09:29:12+00:00",
+    ),
     EventName.INCIDENT_OPENED: {
         **_example("incident_id", "reference", "agent_id", cause="threshold", state="contained"),
         **_example(severity="high", detected_at=_TIME),

@@ -16,6 +16,7 @@ class EventName(models.TextChoices):
     AGENT_SUSPENDED = "agent.suspended"
     AGENT_HALTED = "agent.halted"
     RISK_ALERT = "risk.alert"
+    AGENT_STRIKE = "agent.strike"
     INCIDENT_OPENED = "incident.opened"
     INCIDENT_DEADLINE = "incident.deadline"
     APPROVAL_REQUESTED = "approval.requested"

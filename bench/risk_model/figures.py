@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
-from bench.risk_model.judging import GOALS, Judgement, Key, Share, together
+from bench.risk_model.judging import GOALS, Judgement, Key, Piece, Share, evidence_of, together
+from bench.risk_model.prior import Evidence, fitted
 from bench.risk_model.regimes import WAYS, Stream, Streams, Way
 from events.risk.evaluation.backtest import NOBODY
 
@@ -18,8 +19,26 @@ AIMS = {
 PAYMENTS, TOOLS, NO_SCOPE, REAL_TIME = "payments", "tools", "tools, no scope", "real time"
 
 
-def asked(streams: Streams) -> dict[Key, tuple[Stream, Way]]:
-    """What is judged: each stream by name, in each way that it is met."""
+def asked(streams: Streams) -> dict[Key, list[Piece]]:
+    """What is judged: each stream by name, in each way that it is met, by a prior that knows none of it.
+
+    Payments are judged by that of the other half of the agents.
+    """
+    halves = [f"{PAYMENTS} {half}" for half in range(2)]
+    known = [(name, stream, WAYS[way]) for name, stream in streams.suites.items() for way in LABELLED]
+    known += [(name, half, WAYS[COLD]) for name, half in zip(halves, _halves(streams.payments), strict=True)]
+    known.append((REAL_TIME, streams.real_time, WAYS[COLD]))
+    found: dict[str, list[Evidence]] = {}
+    collected = evidence_of([(stream, way) for _, stream, way in known])
+    for (name, _, _), one in zip(known, collected, strict=True):
+        found.setdefault(name, []).append(one)
+
+    def pieces(name: str, stream: Stream, way: Way) -> list[Piece]:
+        if name == PAYMENTS:
+            parts = zip(_halves(stream), halves, strict=True)
+            return [Piece(part, way, fitted(found, [half])) for part, half in parts]
+        return [Piece(stream, way, fitted(found, [name.removesuffix(_verbatim(""))]))]
+
     suites = {name: streams.suites[name] for name in streams.suites}
     told = {_verbatim(name): stream for name, stream in streams.verbatim.items()}
     others = {
@@ -30,7 +49,16 @@ def asked(streams: Streams) -> dict[Key, tuple[Stream, Way]]:
         *((name, stream, way) for name, stream in (suites | told).items() for way in (*LABELLED, ONE_STREAM)),
         *((name, stream, COLD) for name, stream in others.items()),
     ]
-    return {(name, way): (stream, WAYS[way]) for name, stream, way in ways}
+    return {(name, way): pieces(name, stream, WAYS[way]) for name, stream, way in ways}
+
+
+def _halves(stream: Stream) -> list[Stream]:
+    """The stream of every second agent, and that of the others."""
+    agents = sorted({row.agent for row in stream.rows})
+    return [
+        Stream([row for row in stream.rows if row.agent in half], stream.agents)
+        for half in (set(agents[::2]), set(agents[1::2]))
+    ]
 
 
 def suites_of(judged: Judged) -> list[str]:
@@ -80,6 +108,29 @@ def goals(judged: Judged) -> list[Line]:
     for (suite, way), each in judged.items():
         if way == MATURE and any(share.whole for share in each.goals.values()):
             lines.append([suite, *map(_count, (*each.goals.values(), together(each.goals.values())))])
+    return lines
+
+
+def budget(judged: Judged) -> list[Line]:
+    """What the default alarm budget comes to: alarms and stops for nothing and for attacks, and how soon."""
+    heads = [
+        "budget of 1 %",
+        "ordinary",
+        "at 0.85",
+        "attacks",
+        "at 0.85",
+        "stopped",
+        "wrongly",
+        "days",
+    ]
+    lines = [heads]
+    for (name, way), each in judged.items():
+        days = sorted(each.days) if way == COLD else []
+        told = f"{days[len(days) // 2]}, nine in ten {days[len(days) * 9 // 10]}" if days else ""
+        lines.append([
+            *(f"{name}, {way}", each.medium.percent, each.high.finer),
+            *(each.caught.percent, each.struck.percent, str(each.stopped), str(each.innocent), told),
+        ])  # fmt: skip
     return lines
 
 

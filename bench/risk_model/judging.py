@@ -1,11 +1,12 @@
 """How well the scorer tells attacks in a stream, and what it does to ordinary events."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from multiprocessing import get_context
 from typing import NamedTuple
 
 from agents.risk import HIGH, MEDIUM
 from bench.risk_model import novelty, regimes
+from bench.risk_model.prior import Evidence, Usual, evidence, judging_by
 from bench.risk_model.regimes import Stream, Way
 from events.risk.evaluation import backtest
 from events.risk.evaluation.backtest import (
@@ -16,6 +17,8 @@ from events.risk.evaluation.backtest import (
     revoked,
 )
 from events.risk.scoring.details import read
+from events.risk.scoring.state import DAY
+from tenancy.alarm_budgets import ALARM_BUDGET
 
 PROCESSES = 2
 Key = tuple[str, str]
@@ -43,6 +46,10 @@ class Share(NamedTuple):
     def percent(self) -> str:
         return "-" if self.value is None else f"{100 * self.value:.1f} %"
 
+    @property
+    def finer(self) -> str:
+        return "-" if self.value is None else f"{100 * self.value:.3f} %"
+
 
 def together(shares: Iterable[Share]) -> Share:
     """All of the shares as one."""
@@ -67,6 +74,8 @@ class Judgement(NamedTuple):
     above. `innocent`: agents stopped without an attack.
     `goals`: of attacks that reach a goal of each class, those at 0.30 or above. `met_before`: ordinary
     events at medium that only go where the agent went earlier in the stream, which is on probation still.
+    `stopped`: agents stopped for an attack. `struck`: attacks at 0.85 or above. `days`: of each agent, after
+    how many whole days no more of its further ordinary events reach medium than the budget allows.
     """
 
     all: Ranking
@@ -80,26 +89,44 @@ class Judgement(NamedTuple):
     innocent: int
     goals: dict[str, Share]
     met_before: Share = Share()
+    stopped: int = 0
+    struck: Share = Share()
+    days: tuple[int, ...] = ()
 
 
-def judge(stream: Stream, way: Way) -> Judgement:
-    """Learn from the histories, replay a stream, and measure the verdicts."""
-    parts = way.parts(stream)
-    rules = [novelty.new_destinations(parts, apart=way.apart, resources=both) for both in (False, True)]
-    found = regimes.judged(parts, stream.agents, apart=way.apart)
+class Piece(NamedTuple):
+    """A stream, the way in which it is met, and all agents' prior, which knows none of it."""
+
+    stream: Stream
+    way: Way
+    usual: Usual
+
+
+def judge(*pieces: Piece) -> Judgement:
+    """Learn from the histories, replay the pieces of a stream, and measure the verdicts."""
+    apart, found = pieces[0].way.apart, list[ReplayedEvent]()
+    rules: list[list[float]] = [[], []]
+    for stream, way, usual in pieces:
+        with judging_by(usual):
+            parts = way.parts(stream)
+            found += regimes.judged(parts, stream.agents, apart=way.apart)
+        for both in (False, True):
+            rules[both] += novelty.new_destinations(parts, apart=way.apart, resources=both)
     judged = [at for at, one in enumerate(found) if one.row.stage != PREPARATION]
     non_read = [at for at in judged if found[at].row.action_type != READ]
     scores = [one.verdict.score for one in found]
     ordinary = [one for one in found if not one.row.is_attack]
+    attacks = [one for one in found if one.row.is_attack and one.row.stage != PREPARATION]
+    rightly, wrongly = ([], []) if apart else revoked(found)
     return Judgement(
         ranking(scores, found, judged), ranking(scores, found, non_read),
         tuple(ranking(rule, found, non_read).auc for rule in rules), share(ordinary, MEDIUM),
         share(ordinary, HIGH), share(_first(found), MEDIUM),
         share(_first([one for one in found if one.row.action_type != READ]), MEDIUM),
-        share((one for one in found if one.row.is_attack and one.row.stage != PREPARATION), MEDIUM),
-        0 if way.apart else len(revoked(found)[1]),
+        share(attacks, MEDIUM), len(wrongly),
         {goal: share(_reaching(found, words), MEDIUM) for goal, words in GOALS.items()},
         Share(sum(one.verdict.score >= MEDIUM for one in _met_before(found)), len(ordinary)),
+        len(rightly), share(attacks, HIGH), () if apart else tuple(_days(ordinary)),
     )  # fmt: skip
 
 
@@ -109,10 +136,31 @@ def share(found: Iterable[ReplayedEvent], least: float) -> Share:
     return Share(sum(score >= least for score in scores), len(scores))
 
 
-def judge_all(asked: dict[Key, tuple[Stream, Way]]) -> dict[Key, Judgement]:
+def judge_all(asked: Mapping[Key, Sequence[Piece]]) -> dict[Key, Judgement]:
     """The judgements by the same names, worked out by two processes."""
     with get_context("fork").Pool(PROCESSES) as pool:
         return dict(zip(asked, pool.starmap(judge, asked.values(), chunksize=1), strict=True))
+
+
+def evidence_of(asked: Sequence[tuple[Stream, Way]]) -> list[Evidence]:
+    """The evidence against the ordinary events of streams, in their order, worked out by two processes."""
+    with get_context("fork").Pool(PROCESSES) as pool:
+        return pool.starmap(evidence, asked, chunksize=1)
+
+
+def _days(ordinary: Iterable[ReplayedEvent]) -> Iterator[int]:
+    """Of each agent, after how many whole days its alarms are within the budget for good."""
+    of_agent: dict[str, list[tuple[int, bool]]] = {}
+    for one in ordinary:
+        day = int(one.event.received_at // DAY)
+        of_agent.setdefault(one.row.agent, []).append((day, one.verdict.score >= MEDIUM))
+    for events in of_agent.values():
+        alarms, total, within = 0, 0, events[-1][0] + 1
+        for day, is_alarm in reversed(events):
+            alarms, total = alarms + is_alarm, total + 1
+            if alarms <= ALARM_BUDGET * total:
+                within = day
+        yield within - events[0][0]
 
 
 def ranking(scores: Sequence[float], found: Sequence[ReplayedEvent], among: Sequence[int]) -> Ranking:

@@ -23,8 +23,9 @@ from events.inbox.models import OpenEvent
 from events.models import BehaviorEvent, EventReview, PendingReview, ReviewVerdict, RiskBand
 from events.risk import baselines, marks, snapshots, state_cache
 from events.risk.marks import context_of
-from events.risk.scoring.learning import has_taken_in, note_taken_in, teach_late, unlearn
+from events.risk.scoring.learning import has_taken_in, note_taken_in, unlearn
 from events.risk.scoring.marked import places_of
+from events.risk.scoring.model import teach_late
 from events.risk.scoring.state import AgentState
 from events.risk.snapshots import as_event
 from events.risk.state_cache import TooBusy

@@ -33,8 +33,7 @@ from events.ingest.storage import ScoredEvent
 from events.models import RiskBand
 from events.risk import baselines, snapshots, state_cache
 from events.risk.scoring.contract import Event, RiskVerdict
-from events.risk.scoring.learning import relearn
-from events.risk.scoring.model import fold
+from events.risk.scoring.model import fold, relearn
 from events.risk.scoring.state import AgentState, Baseline, encode_state
 from events.risk.state_cache import CachedState, StateUpdate
 
@@ -192,7 +191,8 @@ def _outcome(submission: Submission, agent: AgentStanding | None, drafts: dict[s
     draft.is_stopped = True
     event, row = draft.events.pop(), draft.rows.pop()
     if draft.rows:
-        draft.state = relearn(zip(draft.events, draft.bands(), strict=True), start=draft.seen.state)
+        known, context = zip(draft.events, draft.bands(), strict=True), draft.agent.profile.context
+        draft.state = relearn(known, start=draft.seen.state, context=context)
         return DeferredEvent(submission, draft.agent)
     scored = Draft(draft.agent, draft.seen, draft.state, draft.baseline, [event], [row])
     return DeferredEvent(submission, draft.agent, scored)

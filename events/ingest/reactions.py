@@ -25,6 +25,7 @@ from compliance.observing import metrics
 from compliance.stores.sweeps import each
 from events.ingest.storage import ScoredEvent
 from events.models import BehaviorEvent
+from events.querysets import BehaviorEventQuerySet
 from events.risk.scoring.details import read
 from events.risk.scoring.names import scope_of
 from events.risk.scoring.reasons import shorten
@@ -45,8 +46,12 @@ AnyEvent = BehaviorEvent | ScoredEvent
 
 def strikes_of(agent: Agent, *, now: datetime) -> int:
     """High-risk events of the window that count: those received since the agent's last reinstatement."""
+    return _strikes(agent, now).count()
+
+
+def _strikes(agent: Agent, now: datetime) -> BehaviorEventQuerySet:
     high = BehaviorEvent.objects.of_agent(agent.id).high_risk().since(now - settings.HIGH_RISK_WINDOW)
-    return high.since_reinstatement(agent.reinstated_at).count()
+    return high.since_reinstatement(agent.reinstated_at)
 
 
 def react(*, agent: Agent, event: ScoredEvent, now: datetime) -> None:
@@ -88,6 +93,25 @@ def react(*, agent: Agent, event: ScoredEvent, now: datetime) -> None:
         stop(agent=agent, event=event, strikes=strikes, now=now)
     elif strikes == 1:
         _announce_high_risk(agent, event, strikes, now, threshold_breached=False)
+    if strikes == settings.HIGH_RISK_STRIKES - 1:
+        warn(agent=agent, event=event, strikes=strikes, now=now)
+
+
+def warn(*, agent: Agent, event: ScoredEvent, strikes: int, now: datetime) -> None:
+    """Audit and announce that one more strike would stop the agent, so that a person can act first; locked.
+
+    The window ends when the first of the strikes stops counting.
+    """
+    first = _strikes(agent, now).earliest("received_at").received_at
+    told = {
+        "strikes": strikes,
+        "of": settings.HIGH_RISK_STRIKES,
+        "window_ends_at": (first + settings.HIGH_RISK_WINDOW).isoformat(),
+    }
+    said = f"Agent {agent.name} is one strike from being stopped, until {told['window_ends_at']}"
+    _record(agent, AuditAction.AGENT_STRIKE, said, actor=SCORER, now=now, event_id=str(event.id), **told)
+    data = {"agent_id": str(agent.id), "event_id": str(event.id), "risk_score": event.risk_score, **told}
+    publish(tenant_id=agent.tenant_id, name=EventName.AGENT_STRIKE, data=data, now=now)
 
 
 def stop(*, agent: Agent, event: AnyEvent, strikes: int, now: datetime) -> None:

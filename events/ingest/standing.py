@@ -1,8 +1,8 @@
 """How agents stand at this moment: read afresh for every group of events, in one statement.
 
-The scorer's context of an agent (its certified scope, its limits, the places marked for its tenant)
-changes seldom and is cached in the process under the agent's `updated_at`, its certificate and the marks'
-version, so that no message is needed when it changes.
+The scorer's context of an agent (its certified scope, its limits, its alarm budget, the places marked for its
+tenant) changes seldom and is cached in the process under the agent's `updated_at`, its certificate, its
+tenant's budget and the marks' version, so that no message is needed when it changes.
 """
 
 from collections.abc import Collection, Mapping
@@ -20,23 +20,25 @@ from events.risk import marks
 from events.risk.marks import context_of
 from events.risk.rolling import HALF_LIFE
 from events.risk.scoring.contract import NO_MARKS, Context
+from tenancy.models import Tenant
 
 KEPT = 5_000
 
 # Ids and versions as text, which costs neither side much; the risk as it has faded by now.
 _STANDING = f"""
-SELECT agent.id::text, concat(agent.updated_at, ' ', marks.version, ' ', latest.id),
+SELECT agent.id::text, concat(agent.updated_at, ' ', marks.version, ' ', tenant.alarm_budget, ' ', latest.id),
        CASE WHEN agent.risk_updated_at IS NULL THEN 0 ELSE agent.risk_score * power(
            0.5, greatest(date_part('epoch', %s - agent.risk_updated_at), 0) / {HALF_LIFE.total_seconds()}
        ) END,
        agent.status = 'active' AND coalesce(latest.status = 'active' AND latest.expires_at >= %s, false)
 FROM {AGENT_AND_LATEST}
+JOIN {Tenant._meta.db_table} AS tenant ON tenant.id = agent.tenant_id
 LEFT JOIN {TenantMarks._meta.db_table} AS marks ON marks.tenant_id = agent.tenant_id
 WHERE agent.id = ANY(%s::uuid[]) AND agent.tenant_id = ANY(%s::uuid[])
 """  # noqa: S608  (only names of tables and a number are put into the text)
 _OF_AGENTS = "WHERE id = ANY(%s::uuid[])"
 _LATEST_OF_AGENTS = f"WHERE id IN (SELECT latest.id FROM {AGENT_AND_LATEST} WHERE agent.id = ANY(%s::uuid[]))"  # noqa: S608
-_OF_THEIR_TENANTS = f"WHERE tenant_id IN (SELECT tenant_id FROM {Agent._meta.db_table} {_OF_AGENTS})"  # noqa: S608
+_TENANT_IDS = f"(SELECT tenant_id FROM {Agent._meta.db_table} {_OF_AGENTS})"  # noqa: S608
 
 
 class ScoringProfile(msgspec.Struct, frozen=True):
@@ -98,9 +100,15 @@ def _described(agent_ids: Collection[str]) -> list[tuple[Agent, Context, list[st
     if not agent_ids:
         return []
     ids = [sql.array(agent_ids)]
-    agents, versions, certificates = sql.read_together(
-        (Agent, _OF_AGENTS, ids), (TenantMarks, _OF_THEIR_TENANTS, ids), (Certificate, _LATEST_OF_AGENTS, ids)
+    agents, tenants, versions, certificates = sql.read_together(
+        (Agent, _OF_AGENTS, ids),
+        (Tenant, f"WHERE id IN {_TENANT_IDS}", ids),
+        (TenantMarks, f"WHERE tenant_id IN {_TENANT_IDS}", ids),
+        (Certificate, _LATEST_OF_AGENTS, ids),
     )
+    found = {tenant.id: tenant for tenant in tenants}
+    for agent in agents:
+        agent.tenant = found[agent.tenant_id]
     marked = marks.of_tenants(versions)
     certified = {certificate.agent_id: certificate for certificate in certificates}
     return [

@@ -70,13 +70,17 @@ def of_tenants(tenants: Iterable[TenantMarks]) -> Mapping[UUID, Marks]:
 
 
 def context_of(agent: Agent, certificate: Certificate | None, marked: Marks = NO_MARKS) -> Context:
-    """Return the agent's context; `certificate`: its latest; `marked`: the tenant's places of attacks."""
+    """Return the agent's context; `certificate`: its latest; `marked`: the tenant's places of attacks.
+
+    The agent's tenant is read, unless it was with the agent.
+    """
     permitted, limits = certified_actions(agent, certificate), agent.financial_scope
     return Context(
         permitted_actions=None if permitted is None else normal_actions(permitted),
         financial_scope=msgspec.convert(limits, FinancialScope, strict=False) if limits else None,
         home_domain=_domain(agent.inbox_address),
         marked=marked,
+        alarm_budget=agent.effective_alarm_budget,
     )
 
 

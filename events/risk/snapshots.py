@@ -22,8 +22,8 @@ from compliance.stores import sql
 from events.models import BehaviorEvent, EventReview, PendingReview, ScorerProgress, ScorerSnapshot
 from events.risk import state_cache
 from events.risk.scoring.contract import TRANSACTIONS, Event
-from events.risk.scoring.learning import ORDINARY, note_taken_in, relearn
-from events.risk.scoring.model import MODEL_VERSION, with_day_total
+from events.risk.scoring.learning import note_taken_in
+from events.risk.scoring.model import MODEL_VERSION, ORDINARY, relearn, with_day_total
 from events.risk.scoring.state import AgentState
 from events.risk.state_cache import CachedState
 

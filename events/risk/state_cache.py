@@ -21,7 +21,8 @@ from compliance.core.identifiers import new_id_at
 from compliance.observing import metrics
 from compliance.stores import redis
 from events.risk.scoring.contract import Event
-from events.risk.scoring.learning import has_taken_in, relearn
+from events.risk.scoring.learning import has_taken_in
+from events.risk.scoring.model import relearn
 from events.risk.scoring.state import AgentState, StateUnreadable, decode_state, encode_state
 
 log = logging.getLogger(__name__)

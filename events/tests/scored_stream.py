@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from events.risk import scoring
 from events.risk.scoring.contract import PRIORS, Context, Event, FinancialScope, Marks
-from events.risk.scoring.learning import relearn, teach_late, unlearn
-from events.risk.scoring.model import fold
+from events.risk.scoring.learning import unlearn
+from events.risk.scoring.model import fold, relearn, teach_late
 from events.risk.scoring.state import AgentState, Baseline, decode_state, encode_baseline, encode_state, pool
 from events.tests.assessments import assess
 

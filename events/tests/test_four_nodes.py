@@ -19,8 +19,7 @@ from compliance.tests.browser.web_server import web_server
 from events.models import BehaviorEvent
 from events.risk import state_cache
 from events.risk.marks import context_of
-from events.risk.scoring.learning import relearn
-from events.risk.scoring.model import fold
+from events.risk.scoring.model import fold, relearn
 from events.risk.scoring.state import AgentState
 from events.risk.snapshots import as_event
 from tenancy.tests.factories import make_key, make_tenant

@@ -14,7 +14,7 @@ from events.ingest.event_input import EventInput
 from events.ingest.ingestion import Submission, ingest_all
 from events.risk import snapshots, state_cache
 from events.risk.scoring.contract import Event
-from events.risk.scoring.learning import relearn
+from events.risk.scoring.model import relearn
 from events.risk.scoring.state import decode_state, encode_state
 from events.risk.state_cache import StateUpdate
 from events.tests.factories import make_event

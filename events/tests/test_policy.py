@@ -30,6 +30,7 @@ def test_live_policy_is_three_high_events_in_fifteen_minutes() -> None:
         ({"strikes": 2}, False),
         ({"rescore": True}, True),
         ({"scope_rule": False}, True),
+        ({"alarm_budget": 0.002}, True),
         ({"weights": {"BURST": 0}}, True),
     ],
 )

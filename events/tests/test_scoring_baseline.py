@@ -3,7 +3,7 @@
 import pytest
 
 from events.risk.scoring.contract import Context, Event
-from events.risk.scoring.learning import teach
+from events.risk.scoring.model import teach
 from events.risk.scoring.state import (
     AgentState,
     Baseline,

@@ -7,10 +7,9 @@ import pytest
 from events.risk.scoring.comparison import Comparison
 from events.risk.scoring.contract import Context, Event, FinancialScope, RiskVerdict
 from events.risk.scoring.features import signals
-from events.risk.scoring.learning import teach, teach_late, unlearn
-from events.risk.scoring.model import fold
+from events.risk.scoring.learning import unlearn
+from events.risk.scoring.model import fold, teach, teach_late
 from events.risk.scoring.state import AgentState, encode_state
-from events.risk.scoring.tables import digest
 from events.tests.assessments import assess
 
 MONDAY = 1_700_472_000.0  # a Monday, 09:20 UTC
@@ -208,8 +207,8 @@ def test_attacks_never_become_habit(mature: AgentState) -> None:
 
     verdicts += play(state, later)
 
-    assert {verdict.band for verdict in verdicts} == {"medium"}
-    assert state.destinations.names == mature.destinations.names + digest("xx99")
+    assert {verdict.band for verdict in verdicts} == {"high"}
+    assert state.destinations.names == mature.destinations.names
     assert (state.amounts, state.usual_amount) == (mature.amounts, mature.usual_amount)
     assert (state.learned, state.tools.weights) == (mature.learned, mature.tools.weights)
     assert state.waiting.names == b""
@@ -295,7 +294,7 @@ def test_a_long_text_that_begins_with_a_url_names_no_place(mature: AgentState) -
 
 def test_a_confirmed_payment_to_a_known_payee_is_no_sum_that_it_got_before(mature: AgentState) -> None:
     ruined, spared = mature.changeable(), mature.changeable()
-    theft = Event("transaction_initiated", MONDAY, PAY | {"recipient": "DE01", "amount_usd": 9_000.0})
+    theft = Event("transaction_initiated", MONDAY, PAY | {"recipient": "DE01", "amount_usd": 300.0})
     for state in (ruined, spared):
         fold(state, theft, UNKNOWN)
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from events.risk.scoring.contract import Context, Event
-from events.risk.scoring.learning import note_taken_in, teach, unlearn
-from events.risk.scoring.model import fold
+from events.risk.scoring.learning import note_taken_in, unlearn
+from events.risk.scoring.model import fold, teach
 from events.risk.scoring.state import DAY, AgentState, StateUnreadable, decode_state, encode_state
 from events.risk.scoring.tables import Table, digest
 

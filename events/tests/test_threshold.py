@@ -150,6 +150,7 @@ def test_what_is_announced_and_audited_on_the_way_to_the_breach(world: World) ->
 
     assert heard(world) == {
         "risk.alert": 3,
+        "agent.strike": 1,
         "agent.high_risk": 2,
         "agent.suspended": 1,
         "agent.halted": 1,
@@ -181,6 +182,19 @@ def test_announcements_carry_what_the_receivers_guide_promises(world: World) -> 
     assert (first["high_events"], first["threshold_breached"]) == (1, False)
     assert (breach["high_events"], breach["threshold_breached"]) == (3, True)
     assert breach["event_id"] == str(events[2].id)
+
+
+def test_the_last_strike_but_one_warns_until_when_another_one_stops_the_agent(world: World) -> None:
+    listen(world)
+
+    events = [make_high_event(world.agent, received_at=minutes(minute)) for minute in (0, 16, 20)]
+
+    (warning,) = (json.loads(bytes(message.body))["data"] for message in world.messages("agent.strike"))
+    assert set(warning) == set(EXAMPLE_DATA["agent.strike"])
+    assert (warning["strikes"], warning["of"], warning["event_id"]) == (2, 3, str(events[2].id))
+    assert warning["window_ends_at"] == minutes(31).isoformat()
+    assert audited(world)[AuditAction.AGENT_STRIKE] == 1
+    assert status_of(world.agent) == AgentStatus.ACTIVE
 
 
 def test_old_strikes_do_not_count_after_reinstatement(world: World) -> None:
@@ -290,6 +304,7 @@ def test_simultaneous_high_events_stop_the_agent_exactly_once(committed: None) -
     assert status_of(agent) == AgentStatus.SUSPENDED
     assert heard(world) == {
         "risk.alert": 3,
+        "agent.strike": 1,
         "agent.high_risk": 2,
         "agent.suspended": 1,
         "agent.halted": 1,

@@ -69,7 +69,7 @@ TABLES: Final[Mapping[str, Access]] = {
     # django-allauth looks for addresses; there are none.
     **_all(Access(READ), "account_emailaddress", "account_emailconfirmation"),
     "people_externalidentity": Access(ADD_AND_REMOVE),
-    "tenancy_tenant": Access(APPEND | {"UPDATE (enforcement)"}, auditor=READ),
+    "tenancy_tenant": Access(APPEND | {"UPDATE (enforcement)", "UPDATE (alarm_budget)"}, auditor=READ),
     "tenancy_apikey": Access(CHANGE, secret=frozenset({"digest"})),
     # An answer stored for a retry may hold a secret that is shown once.
     "api_idempotencyrecord": Access(CHANGE_AND_REMOVE, NOTHING),

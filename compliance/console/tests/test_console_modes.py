@@ -71,6 +71,22 @@ def test_officers_and_operators_set_a_tenants_mode(
     assert "observing" in page_of(client, TENANT, acme)
 
 
+def test_officers_set_alarm_budgets_within_the_range(acme: Tenant) -> None:
+    agent = make_agent(acme)
+    client = console_of(make_member(acme, Role.OFFICER))
+
+    for page, row, budget in ((TENANT, acme, "0.002"), (AGENT, agent, "0.05"), (AGENT, agent, "0.5")):
+        path = reverse(f"admin:{page}_alarm_budget", args=[row.pk])
+        client.post(path, {"alarm_budget": budget, "reason": "pilot"})
+
+    agent.refresh_from_db()
+    entry = AuditEntry.objects.about(acme.id).of_type("tenant.alarm_budget_changed").get()
+    assert services.get_tenant(tenant_id=acme.id).alarm_budget == 0.002
+    assert agent.alarm_budget == 0.05
+    assert facts_of(entry) == {"before": 0.01, "after": 0.002, "reason": "pilot"}
+    assert "0.05 of its ordinary events (its own)" in page_of(client, AGENT, agent)
+
+
 def test_officer_sets_an_agents_mode_and_leaves_it_to_the_tenant(acme: Tenant) -> None:
     agent = make_agent(acme)
     client = console_of(make_member(acme, Role.OFFICER))

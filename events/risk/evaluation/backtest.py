@@ -19,9 +19,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from agents.risk import HIGH
 from events.risk.evaluation.policy import is_breach
-from events.risk.scoring.contract import PRIORS, Context, Event, FinancialScope, RiskVerdict, normal_actions
-from events.risk.scoring.learning import teach
-from events.risk.scoring.model import MODEL_VERSION, fold
+from events.risk.scoring.contract import (
+    NO_CONTEXT,
+    PRIORS,
+    Context,
+    Event,
+    FinancialScope,
+    RiskVerdict,
+    normal_actions,
+)
+from events.risk.scoring.model import MODEL_VERSION, fold, teach
 from events.risk.scoring.state import DAY, AgentState, Baseline, pool
 
 Numbers = NDArray[np.float64]
@@ -180,9 +187,10 @@ def taught(history: Iterable[StreamEvent], agents: Agents = NOBODY, *, before: f
     baselines: defaultdict[str, Baseline] = defaultdict(Baseline)
     for row in rows:
         event = msgspec.structs.replace(row.event, received_at=row.event.received_at - shift)
-        teach(states[row.agent], event)
-        if row.agent in agents.tenants:
-            pool(baselines[agents.tenants[row.agent]], event, agent=row.agent, trusted=True)
+        baseline = baselines[agents.tenants[row.agent]] if row.agent in agents.tenants else None
+        teach(states[row.agent], event, agents.contexts.get(row.agent, NO_CONTEXT), baseline)
+        if baseline is not None:
+            pool(baseline, event, agent=row.agent, trusted=True)
     return Learned(states, baselines)
 
 

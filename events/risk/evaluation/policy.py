@@ -12,6 +12,7 @@ from django.conf import settings
 from agents.risk import HIGH
 from compliance.core.errors import Invalid
 from events.risk.scoring.reasons import WEIGHTS
+from tenancy.alarm_budgets import LEAST_BUDGET, MOST_BUDGET
 
 
 def is_breach(received: Sequence[datetime], *, strikes: int, window: timedelta) -> bool:
@@ -30,14 +31,15 @@ _applying = Lock()
 class RiskPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """`threshold`: the score from which an event is a strike; `weights`: those that differ, by name.
 
-    Without `scope_rule` no agent has a declared scope. `rescored`: events are scored anew by this version of
-    the model; otherwise their stored scores count.
+    Without `scope_rule` no agent has a declared scope. `alarm_budget`: that of every agent; None: its own.
+    `rescored`: events are scored anew by this version of the model; otherwise their stored scores count.
     """
 
     threshold: float
     strikes: int
     window_minutes: float
     scope_rule: bool = True
+    alarm_budget: float | None = None
     weights: dict[str, float] = {}
     rescored: bool = False
 
@@ -53,6 +55,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     strikes: Annotated[int, msgspec.Meta(ge=1, le=MOST_STRIKES)]
     window_minutes: Annotated[float, msgspec.Meta(gt=0, le=MOST_MINUTES)]
     scope_rule: bool = True
+    alarm_budget: Annotated[float, msgspec.Meta(ge=LEAST_BUDGET, le=MOST_BUDGET)] | None = None
     weights: dict[str, Annotated[float, msgspec.Meta(ge=0, le=MOST_WEIGHT)]] = {}
     rescore: bool = False
 
@@ -69,7 +72,7 @@ def live_policy() -> RiskPolicy:
 def candidate_of(changes: dict[str, Any]) -> RiskPolicy:
     """Return the candidate that a form describes. Raises Invalid, which says where it is wrong.
 
-    New weights, no scope rule or `rescore` have the events scored anew.
+    New weights, no scope rule, an alarm budget or `rescore` have the events scored anew.
     """
     try:
         made = msgspec.convert(changes, Candidate)
@@ -80,7 +83,8 @@ def candidate_of(changes: dict[str, Any]) -> RiskPolicy:
     if no_share := sorted(name for name in SHARES & made.weights.keys() if not 0 < made.weights[name] < 1):
         raise Invalid(f"candidate: the weight {no_share[0]} is a score, above 0 and below 1")
     asked = msgspec.structs.asdict(made)
-    rescored = bool(asked.pop("rescore") or made.weights or not made.scope_rule)
+    changes_scores = made.weights or not made.scope_rule or made.alarm_budget is not None
+    rescored = bool(asked.pop("rescore") or changes_scores)
     return RiskPolicy(**asked, rescored=rescored)
 
 

@@ -115,7 +115,7 @@ class Replay:
         if order.candidate.rescored:
             self._rescoring = Rescoring(
                 reviews=stored.reviews(order.tenant_id, before=order.until),
-                scope_rule=order.candidate.scope_rule,
+                policy=order.candidate,
                 learned=self.reached.learned,
             )
 

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from itertools import chain
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -21,12 +22,13 @@ from compliance.core.json_values import from_stored
 from events.models import EventReview, ReviewVerdict
 from events.risk.baselines import DELAY
 from events.risk.evaluation import stored
+from events.risk.evaluation.policy import RiskPolicy
 from events.risk.evaluation.stored import StoredEvent
 from events.risk.marks import context_of
 from events.risk.scoring.contract import Context, Event, Marks, RiskVerdict
-from events.risk.scoring.learning import teach_late, unlearn
+from events.risk.scoring.learning import unlearn
 from events.risk.scoring.marked import may_be_marked, weighed
-from events.risk.scoring.model import fold
+from events.risk.scoring.model import fold, teach_late
 from events.risk.scoring.state import (
     AgentState,
     Baseline,
@@ -79,7 +81,7 @@ class Rescoring:
     `contexts.read_agents()` comes before an agent's first event.
     """
 
-    def __init__(self, *, reviews: list[EventReview], scope_rule: bool, learned: RescoringState) -> None:
+    def __init__(self, *, reviews: list[EventReview], policy: RiskPolicy, learned: RescoringState) -> None:
         self._packed, self._awake = dict(learned.states), dict[UUID, AgentState]()
         self._baseline = decode_baseline(learned.baseline) if learned.baseline else Baseline()
         self._low, self._pooled_at = bytearray(learned.low), learned.pooled_at
@@ -87,7 +89,7 @@ class Rescoring:
         self._to_be_reviewed = {review.event_id for review in reviews}
         self._reviewed = dict(learned.reviewed)
         self._said: dict[UUID, list[Said]] = {}
-        self.contexts = Contexts(scope_rule=scope_rule)
+        self.contexts = Contexts(policy)
         for review in reviews[: learned.reviews]:
             self._mark(review, self._reviewed.get(review.event_id))
 
@@ -194,10 +196,10 @@ class Rescoring:
 
 
 class Contexts:
-    """The agents' contexts at moments of the past."""
+    """The agents' contexts at moments of the past, but with their present alarm budgets or the policy's."""
 
-    def __init__(self, *, scope_rule: bool) -> None:
-        self._scope_rule = scope_rule
+    def __init__(self, policy: RiskPolicy) -> None:
+        self._policy = policy
         self._marked = Marks()
         self._known: dict[UUID, tuple[list[datetime], list[Context]]] = {}
         self._marked_contexts: dict[tuple[UUID, int], Context] = {}
@@ -216,11 +218,13 @@ class Contexts:
         certificates: defaultdict[UUID, list[Certificate]] = defaultdict(list)
         for certificate in Certificate.objects.filter(agent_id__in=new).order_by("issued_at", "id"):
             certificates[certificate.agent_id].append(certificate)
-        for agent in Agent.objects.filter(id__in=new):
+        for agent in Agent.objects.filter(id__in=new).select_related("tenant"):
             of_it = certificates[agent.id]
             contexts = [context_of(agent, certificate) for certificate in (None, *of_it)]
-            if not self._scope_rule:
-                contexts = [msgspec.structs.replace(one, permitted_actions=None) for one in contexts]
+            changes: dict[str, Any] = {} if self._policy.scope_rule else {"permitted_actions": None}
+            if self._policy.alarm_budget is not None:
+                changes["alarm_budget"] = self._policy.alarm_budget
+            contexts = [msgspec.structs.replace(one, **changes) for one in contexts]
             self._known[agent.id] = [certificate.issued_at for certificate in of_it], contexts
 
     def of(self, agent_id: UUID, moment: datetime) -> Context:

@@ -10,7 +10,7 @@ cdef class Comparison:
     cdef public AgentState state
     cdef public object event, facts
     cdef public double at, unigram, bigram, fading, learned, maturity, burst, reads, failures, anomalies
-    cdef public double fresh, hour_new, day_new, outflow
+    cdef public double fresh, hour_new, day_new, outflow, excess, counts, surprise, strange
     cdef public bytes tool, pair, resource, act
     cdef public bint has_tool, aims, begins_day, is_further, is_fresh
     cdef public list destinations, new, new_names, ending, hosts, objects, new_objects, containers, new_containers

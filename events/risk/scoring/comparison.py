@@ -11,7 +11,7 @@ MATURITY_HALF = 15.0  # learned events at which habits count for half
 HOST, RESOURCE, AMOUNT = KIND["host"], KIND["resource"], KIND["amount"]
 OBJECT, CONTAINER = KIND["object"], KIND["container"]
 BURST_FADE, READ_FADE, FAILURE_FADE, ANOMALY_FADE = 60.0, 7_200.0, 600.0, 900.0  # seconds to 1/e
-FRESH_FADE = 3_600.0  # seconds to 1/e of the counts of new resources and of new places
+FRESH_FADE = 3_600.0  # seconds to 1/e of the counts of new resources and places, and of what is strange
 SESSION_GAP = 300.0  # seconds of silence that end a run of tools
 HOUR = 3_600.0
 EXPECTED = 0.9  # share of a tool's uses with a target from which leaving the target out is no habit
@@ -35,6 +35,9 @@ class Comparison:
     - Counts that fade, without this event: `burst`, `failures` and `anomalies` of minutes, `fresh` (new
       resources) of an hour, `reads` of hours. With this event: `hour_new` and `day_new`, the events that went
       further, and `outflow`, the day's dollars if it is a transaction, else 0.
+    - Evidence, as `model` finds it: its sum `excess`; what of it `counts`, beside the prior, in log-odds; the
+      `surprise` at that (below 0: none is counted);
+      `strange`, the fading mean of `excess` up to 1 over the events before.
     """
 
     def __init__(self, state: AgentState, event: Event) -> None:
@@ -42,6 +45,7 @@ class Comparison:
         self.state, self.event, self.facts, self.at = state, event, read(event.details), event.received_at
         # Compiled, these have the attributes' types, which arguments do not.
         before, at, facts, action_type = self.state, self.at, self.facts, event.action_type
+        self.excess, self.counts, self.surprise = 0.0, 0.0, -1.0
         self.fading = before.fading(at)
         self.learned = before.learned * self.fading
         self.maturity = self.learned / (self.learned + MATURITY_HALF)
@@ -57,15 +61,15 @@ class Comparison:
         self.reads = before.reads * math.exp(-elapsed / READ_FADE) if before.reads else 0.0
         self.failures = before.failures * math.exp(-elapsed / FAILURE_FADE) if before.failures else 0.0
         self.anomalies = before.anomalies * math.exp(-elapsed / ANOMALY_FADE) if before.anomalies else 0.0
-        self.fresh = before.fresh * math.exp(-elapsed / FRESH_FADE) if before.fresh else 0.0
+        recent = math.exp(-elapsed / FRESH_FADE)
+        self.fresh, self.strange = before.fresh * recent, before.strange * recent
         self._see_tool(before, facts, before.last_tool if elapsed < SESSION_GAP else NO_NAME)
         # What names where it goes, but not that it reads, may be a send whatever it is reported as
         sends = action_type in SENDING or (
             action_type not in REPORTED and bool(facts.targets) and not facts.brings_text
         )
         self._see_places(before, facts, sends)
-        self.hour_new = before.hour_new * math.exp(-elapsed / FRESH_FADE) if before.hour_new else 0.0
-        self.hour_new += self.is_further
+        self.hour_new = before.hour_new * recent + self.is_further
         self.day_new = (0.0 if self.begins_day else before.day_new) + self.is_further
         self._see_things(before, facts, sends)
 

@@ -6,6 +6,7 @@ from math import log
 import msgspec
 
 from events.risk.scoring.names import normal_name
+from tenancy.alarm_budgets import ALARM_BUDGET
 
 
 class FinancialScope(msgspec.Struct, frozen=True):
@@ -34,13 +35,18 @@ class Context(msgspec.Struct, frozen=True):
 
     `permitted_actions`, from `normal_actions()`: None applies no scope rule, an empty set permits no named
     action. `home_domain`: the domain of the agent's own mail or network, if known. `marked`: the places of
-    the attacks on the tenant that an officer confirmed.
+    the attacks on the tenant that an officer confirmed. `alarm_budget`: the share of the agent's ordinary
+    events that may be medium or high.
     """
 
     permitted_actions: frozenset[str] | None = None
     financial_scope: FinancialScope | None = None
     home_domain: str | None = None
     marked: Marks = NO_MARKS
+    alarm_budget: float = ALARM_BUDGET
+
+
+NO_CONTEXT = Context()
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):

@@ -7,7 +7,12 @@ from events.risk.scoring.tables cimport meet, note_paid, take_uncounted
 cdef double LONG_RATE, MOST_READS, MOST_DAYS, NEW_RATE, PEAK_RATE, OUTFLOW_RATE, MOST_NEW, MOST_PEAK, MOST_OUTFLOW
 
 @cython.locals(root=double)
-cpdef learn(Comparison seen, band, bint trusted=*)
+cpdef learn(Comparison seen, band, double budget=*, bint trusted=*)
+
+cdef double LEAST_CREDIT, CREDIT_RATE, STRANGE_RATE
+
+@cython.locals(state=AgentState, counted=double, most=double, weight=double, place=Py_ssize_t)
+cdef _calibrate(Comparison seen, band, double budget)
 
 @cython.locals(state=AgentState, new=double, peak=double)
 cdef _begin_day(Comparison seen)

@@ -22,10 +22,14 @@ from events.risk.scoring.state import (
     FADE,
     MAX_AMOUNTS,
     MEAN_RATE,
+    MOST_CREDIT,
     RESCALE_AFTER,
+    SURPRISES,
+    WIDTH,
     AgentState,
 )
 from events.risk.scoring.tables import FORGOTTEN, OMITTED, act_digest, digest, meet, note_paid, take_uncounted
+from tenancy.alarm_budgets import ALARM_BUDGET
 
 LONG_RATE = 0.002  # share of a new value in the usual amount, which lags behind a slow climb
 MAX_DESTINATIONS, MAX_RESOURCES, MAX_HOSTS, MAX_WAITING = 200, 32, 48, 200
@@ -36,20 +40,20 @@ NEW_RATE, PEAK_RATE, OUTFLOW_RATE = 0.1, 0.3, 0.2
 # And by how much a day can exceed what is usual, so that one day alone makes nothing usual
 MOST_NEW = 2.0  # times the usual, and one more
 MOST_PEAK, MOST_OUTFLOW = 2.0, 1.0  # nats
-ORDINARY = "ordinary"  # the band under which `relearn()` takes an event that an officer dismissed
 MOST_TAKEN_IN = 32
-LAST_MINUTES = (
-    "last_at", "burst", "reads", "failures", "anomalies", "last_tool", "day", "day_usd", "burst_level",
-    "fresh", "fresh_peak", "hour_new", "day_new", "days", "usual_outflow", "usual_new", "usual_fresh",
-)  # fmt: skip
+PSEUDO_EVENTS = 25.0  # events of all agents that count beside an agent's own in what is usual
+LEAST_CREDIT = 0.5  # most of an event at medium that a grown agent's counts take in at once
+CREDIT_RATE = 0.5  # share of the budget at which they take in such events
+STRANGE_RATE = 0.2  # share of an event in what was strange of late
 
 
-def learn(seen: Comparison, band: str, trusted: bool = False) -> None:
+def learn(seen: Comparison, band: str, budget: float = ALARM_BUDGET, trusted: bool = False) -> None:
     """Fold the event into its agent's state: its last minutes always, its habits only if it scored low.
 
     The new places and the privileged act of a medium event are only met: met on several days, they become
     known, and after three days places count in the agent's rate of novelty, unless an officer confirms an
     attack. What its payees got is noted. A `trusted` event's places are known at once.
+    Its surprise counts (`_calibrate`) by the agent's alarm `budget`.
     """
     if not seen.state.landmark or (not trusted and seen.state.landmark - seen.at > SESSION_GAP):
         seen.state.landmark = seen.at  # of the first event, or of a clock that was set back
@@ -67,33 +71,32 @@ def learn(seen: Comparison, band: str, trusted: bool = False) -> None:
             _meet(seen)
         if seen.act is not None and meet(seen.state.waiting, seen.act, seen.day, EVENT, MAX_WAITING):
             seen.state.acts.add(seen.act, 1.0 / seen.fading, MAX_ACTS)
+    if seen.surprise >= 0.0:
+        _calibrate(seen, band, budget)
 
 
-def teach(state: AgentState, event: Event) -> None:
-    """Fold an event that is known to be ordinary into `state`, whatever it would score."""
-    learn(Comparison(state, event), "low", trusted=True)
+def _calibrate(seen: Comparison, band: str, budget: float) -> None:
+    """Count the event's surprise in full if it is low, at half the rate of the budget if medium.
 
-
-def teach_late(state: AgentState, event: Event) -> None:
-    """Teach an event that was scored before: its habits only, since `LAST_MINUTES` count it already."""
-    before = {name: getattr(state, name) for name in LAST_MINUTES}
-    teach(state, event)
-    for name, value in before.items():
-        setattr(state, name, value)
-
-
-def relearn(known: Iterable[tuple[Event, str]], *, start: AgentState | None = None) -> AgentState:
-    """Return the state after one agent's events, oldest first, each with its band or `ORDINARY`.
-
-    They go on from `start`, which stays as it is, or from an empty state.
+    So alarms alone never make as many surprises usual as the budget allows, and high ones make none. Low
+    events count beneath the alarms, where they can't raise what it takes to be one. A new agent's first two
+    alarms count in full, while nobody knows what is usual for it.
     """
-    state = AgentState() if start is None else start.changeable()
-    for event, band in known:
-        if band == ORDINARY:
-            teach(state, event)
-        else:
-            learn(Comparison(state, event), band)
-    return state
+    state = seen.state
+    fading = state.fading(seen.at)
+    state.strange = seen.strange + (min(seen.excess, 1.0) - seen.strange) * STRANGE_RATE
+    counted = state.surprises_from(0) * fading
+    most = LEAST_CREDIT + (MOST_CREDIT - LEAST_CREDIT) * PSEUDO_EVENTS / (counted + PSEUDO_EVENTS)
+    state.credit = min(state.credit + budget * CREDIT_RATE, most)
+    weight = 0.0
+    if band == "low":
+        weight = 1.0
+    elif band == "medium":
+        weight = min(1.0, state.credit)
+        state.credit -= weight
+    if weight:
+        place = min(int(seen.surprise / WIDTH), SURPRISES - 1)
+        state.count_surprise(place, weight * math.exp((seen.at - state.landmark) / FADE))
 
 
 def unlearn(state: AgentState, event: Event, places: Iterable[str], *, was_learned: bool) -> None:
@@ -110,6 +113,8 @@ def unlearn(state: AgentState, event: Event, places: Iterable[str], *, was_learn
         for table in (state.destinations, state.hosts, state.acts):
             if taught and (weight := table.get(name)):
                 table.add(name, -min(weight, taught), 1)
+    if taught:
+        state.uncount_surprise(taught)
 
 
 def has_taken_in(state: AgentState, identity: bytes) -> bool:

@@ -5,10 +5,25 @@ from events.risk.scoring.features cimport signals
 from events.risk.scoring.learning cimport learn
 from events.risk.scoring.state cimport AgentState, Baseline
 
-cdef double HABITS_CAP, BEND, PAST_BEND
+cdef double BEND, PAST_BEND, BELOW_HIGH, ENOUGH_HABITS, HALFWAY, BEYOND, STRANGE, BOLDEST, RARE, ODD, GROWN, GROWN_PAYER, TOLD, FAR
 
-@cython.locals(prior_logit=double, seen=Comparison, broken=list, evidence=list, said=list, judged=bint, capped=bint, score=double)
+@cython.locals(prior_logit=double, seen=Comparison, broken=list, evidence=list, said=list, score=double)
 cpdef fold(AgentState state, event, context, Baseline baseline=*)
 
-@cython.locals(total=double, logit=double, score=double)
-cpdef double combine(double prior_logit, list evidence, Py_ssize_t broken, bint capped) except? -1.0
+@cython.locals(total=double, volume=double, weight=double, evidence=list)
+cpdef list weigh(Comparison seen, double prior_logit, context, Baseline baseline)
+
+cpdef Py_ssize_t row_of(Comparison seen) except -1
+
+@cython.locals(usual=tuple, nats=tuple, below=double, least=double, above=double, place=Py_ssize_t)
+cpdef double surprise_of(double logit, Py_ssize_t row) except? -1.0
+
+@cython.locals(state=AgentState, surprise=double, weight=double, among_all=double, counted=double, above=double, chance=double, beyond=double)
+cpdef double calibrated(Comparison seen, double logit, list evidence, list said, double budget) except? -1.0
+
+cpdef bint knows_none(Comparison seen, double counted, double above) except -1
+
+@cython.locals(logit=double, score=double, weight=double)
+cpdef double as_said(Comparison seen, double prior_logit, list evidence, Baseline baseline) except? -1.0
+
+cpdef Comparison weighed(AgentState state, event, context, Baseline baseline)

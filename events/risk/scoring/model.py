@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 
-from agents.risk import MEDIUM, band_of
-from events.risk.scoring.comparison import Comparison
+from agents.risk import HIGH, MEDIUM, band_of
+from events.risk.scoring.comparison import READ_BEFORE, Comparison
 from events.risk.scoring.contract import (
+    NO_CONTEXT,
     PRIOR_LOGITS,
     PRIORS,
     REPORTED,
@@ -19,17 +20,47 @@ from events.risk.scoring.contract import (
 )
 from events.risk.scoring.details import read
 from events.risk.scoring.features import signals
-from events.risk.scoring.learning import learn
+from events.risk.scoring.learning import PSEUDO_EVENTS, learn
 from events.risk.scoring.marked import marked_signals
+from events.risk.scoring.names import DOING_VERBS, words_of
 from events.risk.scoring.reasons import LEAST_TOLD, MEANINGS, Signal, declare, itself, strongest
-from events.risk.scoring.rules import broken_rules, floor_of, scope_mismatch
-from events.risk.scoring.state import DAY, AgentState, Baseline
+from events.risk.scoring.rules import RULE_FLOOR, broken_rules, floor_of, scope_mismatch
+from events.risk.scoring.state import DAY, SURPRISES, WIDTH, AgentState, Baseline
 
-MODEL_VERSION = "3.0"  # changes whenever the same events would score differently; stored with every event
-HABITS_CAP = 0.84  # the score that differences from habit reach by themselves at most: they stop nobody
-ENOUGH_HABITS = 30.0  # learned events (faded) from which habits may carry a reported anomaly into high
+MODEL_VERSION = "4.0"  # changes whenever the same events would score differently; stored with every event
 MEDIUM_LOGIT = math.log(MEDIUM / (1 - MEDIUM))
-BEND, PAST_BEND = 1.0, 0.2  # log-odds (a score of 0.73) past which evidence counts, and by which share
+BEND, PAST_BEND = 1.0, 0.2  # log-odds (a score of 0.73) past which what was said counts, and by which share
+ENOUGH_HABITS = 30.0  # learned events (faded) from which habits may carry what was said into high
+BELOW_HIGH = 0.84  # the most that they carry it to before
+
+# The nats of surprise (-ln of the share of ordinary events that has more evidence), and at how much evidence
+# all agents have them: those with few, some and more learned events (`STAGES`), and those that only pay.
+NATS = (0.69, 1.2, 1.61, 2.3, 3.0, 3.91, 4.61, 5.3, 6.21, 8.52)
+USUAL = (
+    (-3.25, -2.9, -2.75, -2.14, -1.44, -1.17, -0.79, -0.5, -0.46, -0.24),
+    (-3.48, -2.94, -2.48, -2.06, -1.28, -0.81, -0.47, -0.38, 0.21, 1.42),
+    (-3.48, -3.45, -2.99, -2.67, -2.04, -1.28, -0.7, -0.11, 0.53, 1.58),
+    (-2.63, -2.43, -2.27, -2.11, -1.79, -1.48, -1.28, -1.11, -0.96, -0.25),
+)
+STAGES, PAYMENTS = (20.0, 60.0), 3
+HALFWAY = MEDIUM / 2  # score from which events that are no alarm come ever nearer to medium
+BEYOND = 2.0  # nats of surprise for each log-odds beyond the last
+STRANGE = 3.0  # log-odds by which what is new counts less among events as strange as can be
+BOLDEST = 0.2  # the least share of all agents' chance that an agent's own events leave of it
+RARE = 1 / 5_000  # chance from which evidence may make an event high
+ODD = 0.6  # most events of a payer (faded) that surprised as much as one that may be high: half an alarm
+GROWN, GROWN_PAYER = 100.0, 20.0  # counted events (faded) from which a state is mature enough for that
+TOLD = 0.5  # log-odds from which a kind of evidence counts as one of its own
+FAR = 1.0  # log-odds from which an amount, or a payee, is far outside habit
+KINDS: dict[str, str] = {
+    **dict.fromkeys(("new_destination", "read_then_send", "external_host", "many_destinations"), "place"),
+    **dict.fromkeys(("new_resource", "new_object", "new_container", "many_resources"), "object"),
+    **dict.fromkeys(("unusual_amount", "drifted_amount", "high_outflow", "near_trade_limit"), "amount"),
+    **dict.fromkeys(("unusual_tool", "unusual_sequence"), "tool"),
+    **dict.fromkeys(("burst", "unusual_hour", "repeated_failures"), "pace"),
+}
+"""Of which kind a signal is, where others are of the same; kinds are independent evidence."""
+VOLUME = frozenset({"many_resources", "many_destinations", "high_outflow", "burst"})
 
 
 def fold(state: AgentState, event: Event, context: Context, baseline: Baseline | None = None) -> RiskVerdict:
@@ -44,13 +75,19 @@ def fold(state: AgentState, event: Event, context: Context, baseline: Baseline |
     if as_call:
         prior_logit = PRIOR_LOGITS["api_call"]
     broken = broken_rules(seen, context)
-    evidence = signals(seen, context, baseline) + scope_mismatch(seen, context)
-    said = marked_signals(seen, context.marked) if context.marked.confirmed else []
-    # Beside what the agent or an officer said, habits may make an event high; alone they may not
-    judged = seen.learned >= ENOUGH_HABITS or (baseline is not None and baseline.is_enough(seen.at))
-    capped = not (judged and (said or event.action_type in REPORTED))
+    evidence = weigh(seen, prior_logit, context, baseline)
+    said = scope_mismatch(seen, context)
+    if context.marked.confirmed:
+        said += marked_signals(seen, context.marked)
+    score = 0.0
+    if seen.surprise >= 0.0:
+        score = calibrated(seen, prior_logit + seen.excess, evidence, said, context.alarm_budget)
+    if said or seen.surprise < 0.0:
+        score = max(score, as_said(seen, prior_logit, evidence + said, baseline))
+    if broken:
+        score = max(score, floor_of(len(broken)))
+    score = int(score * 10_000 + 0.5) / 10_000  # round() takes three times as long
     evidence += said
-    score = combine(prior_logit, evidence, len(broken), capped)
     band = band_of(score)
     if broken:
         reasons = strongest(broken, evidence)
@@ -61,24 +98,167 @@ def fold(state: AgentState, event: Event, context: Context, baseline: Baseline |
             reasons = (prior, *strongest([], evidence, 2))
         else:
             reasons = (*strongest([], evidence), prior)[:3]
-    learn(seen, band)
+    learn(seen, band, context.alarm_budget)
     return RiskVerdict(score, band, reasons, MODEL_VERSION)
 
 
-def combine(prior_logit: float, evidence: list[Signal], broken: int, capped: bool) -> float:
-    """Return the score: the evidence's log-odds added to the prior's, between cap and floor."""
-    total = 0.0
-    for _, weight, _, _ in evidence:  # not sum(), which rounds differently from one Python to the next
+def weigh(seen: Comparison, prior_logit: float, context: Context, baseline: Baseline | None) -> list[Signal]:
+    """Return the evidence of an event, and note on `seen` how much it is and how surprising.
+
+    Where the agent has just begun something new, what is new says less, but not how much it does of it. What
+    an agent reports went wrong is not measured by how often it does that.
+    """
+    evidence = signals(seen, context, baseline)
+    total = volume = 0.0
+    for name, weight, _, _ in evidence:  # not sum(), which rounds differently from one Python to the next
         total += weight
-    logit = prior_logit + total
+        if name in VOLUME:
+            volume += weight
+    seen.excess = total
+    seen.counts = prior_logit + max(total - STRANGE * seen.strange, volume)
+    if seen.event.action_type not in REPORTED:
+        seen.surprise = surprise_of(seen.counts, row_of(seen))
+    return evidence
+
+
+def row_of(seen: Comparison) -> int:
+    """Return with which of all agents' events an event is compared: a row of `USUAL`."""
+    if seen.event.action_type in TRANSACTIONS and seen.reads <= READ_BEFORE:
+        return PAYMENTS
+    return (seen.learned >= STAGES[0]) + (seen.learned >= STAGES[1])
+
+
+def surprise_of(logit: float, row: int) -> float:
+    """Return the nats of surprise at so much evidence: more for more, among all agents' ordinary events."""
+    usual, nats = USUAL[row], NATS
+    above = below = usual[0]
+    if logit <= below:
+        return nats[0] * math.exp(logit - below)
+    for place in range(1, len(usual)):
+        above = usual[place]
+        if logit <= above:
+            least = nats[place - 1]
+            return least + (logit - below) / (above - below) * (nats[place] - least)
+        below = above
+    return nats[-1] + (logit - below) * BEYOND
+
+
+def calibrated(
+    seen: Comparison, logit: float, evidence: list[Signal], said: list[Signal], budget: float
+) -> float:
+    """Return the score of an event: 0.30 where a share of `budget` surprises as much, higher the rarer it is.
+
+    The share is among the agent's own events, beside so many of all agents as count while it has few. Events
+    that are no alarm keep the order of their evidence, in log-odds. What was `said` surprises by as much.
+    """
+    state, surprise = seen.state, seen.surprise
+    for _, weight, _, _ in said:
+        surprise += weight
+        logit += weight
+    among_all = math.exp(-surprise)
+    counted = state.surprises_from(0) * seen.fading
+    above = state.surprises_from(min(int(surprise / WIDTH), SURPRISES - 1)) * seen.fading
+    chance = (above + PSEUDO_EVENTS * among_all) / (counted + PSEUDO_EVENTS)
+    chance = min(max(chance, among_all * BOLDEST), 1.0)
+    if chance > budget:
+        score = 1 / (1 + math.exp(-logit))
+        return score if score <= HALFWAY else MEDIUM - HALFWAY * math.exp(1.0 - score / HALFWAY)
+    if among_all <= RARE and knows_none(seen, counted, above) and is_telling(seen, evidence + said):
+        return HIGH + (RULE_FLOOR - HIGH) * (1.0 - math.exp((math.log(among_all) - math.log(RARE)) / 8.0))
+    beyond = math.log(budget / chance) / math.log(budget / RARE)
+    return MEDIUM + (BELOW_HIGH - MEDIUM) * (1.0 - math.exp(-beyond))
+
+
+def knows_none(seen: Comparison, counted: float, above: float) -> bool:
+    """Return whether a mature agent had none as surprising: of one that only pays, fewer events tell."""
+    if row_of(seen) == PAYMENTS:
+        return counted >= GROWN_PAYER and above <= ODD
+    return counted >= GROWN and above == 0.0
+
+
+def is_telling(seen: Comparison, evidence: list[Signal]) -> bool:
+    """Return whether an act that moves something has two kinds of evidence against it.
+
+    Where the agent only pays, an amount or a payee far outside habit is enough.
+    """
+    act, kind = seen.act, seen.event.action_type
+    if not (act is not None or kind in TRANSACTIONS or moves(kind, seen.facts.tool)):
+        return False
+    sums: dict[str, float] = {}
+    for name, weight, _, _ in evidence:
+        kind = KINDS.get(name, name)
+        sums[kind] = sums.get(kind, 0.0) + weight
+    if row_of(seen) == PAYMENTS and max(sums.get("amount", 0.0), sums.get("place", 0.0)) >= FAR:
+        return True
+    return sum([weight >= TOLD for weight in sums.values()]) >= 2
+
+
+@lru_cache(maxsize=4_096)
+def moves(action_type: str, tool: str | None) -> bool:
+    """Return whether a call sends, pays, changes, grants or deletes, by its type or its tool's name."""
+    return action_type == "data_mutation" or (
+        action_type in SENDING and not DOING_VERBS.isdisjoint(words_of(tool or ""))
+    )
+
+
+def as_said(seen: Comparison, prior_logit: float, evidence: list[Signal], baseline: Baseline | None) -> float:
+    """Return the score of what the agent or an officer said, with all evidence in log-odds beside it."""
+    logit = prior_logit
+    for _, weight, _, _ in evidence:
+        logit += weight
     if logit > BEND:
         logit = BEND + (logit - BEND) * PAST_BEND
     score = 1 / (1 + math.exp(-logit))
-    if capped and score > HABITS_CAP:
-        score = HABITS_CAP
-    if broken:
-        score = max(score, floor_of(broken))
-    return int(score * 10_000 + 0.5) / 10_000  # round() takes three times as long
+    is_grown = seen.learned >= ENOUGH_HABITS or (baseline is not None and baseline.is_enough(seen.at))
+    return score if is_grown else min(score, BELOW_HIGH)
+
+
+ORDINARY = "ordinary"  # the band under which `relearn()` takes an event that an officer dismissed
+LAST_MINUTES = (
+    "last_at", "burst", "reads", "failures", "anomalies", "last_tool", "day", "day_usd", "burst_level",
+    "fresh", "fresh_peak", "hour_new", "day_new", "days", "usual_outflow", "usual_new", "usual_fresh",
+    "strange",
+)  # fmt: skip
+
+
+def teach(
+    state: AgentState, event: Event, context: Context = NO_CONTEXT, baseline: Baseline | None = None
+) -> None:
+    """Fold an event that is known to be ordinary into `state`, whatever it would score."""
+    learn(weighed(state, event, context, baseline), "low", trusted=True)
+
+
+def teach_late(state: AgentState, event: Event) -> None:
+    """Teach an event that was scored before: its habits only, since `LAST_MINUTES` count it already."""
+    before = {name: getattr(state, name) for name in LAST_MINUTES}
+    teach(state, event)
+    for name, value in before.items():
+        setattr(state, name, value)
+
+
+def relearn(
+    known: Iterable[tuple[Event, str]], *, start: AgentState | None = None, context: Context = NO_CONTEXT
+) -> AgentState:
+    """Return the state after one agent's events, oldest first, each with its band or `ORDINARY`.
+
+    They go on from `start`, which stays as it is, or from an empty state. What the `context` said against
+    them counts in how surprising they were, if it is known.
+    """
+    state = AgentState() if start is None else start.changeable()
+    for event, band in known:
+        if band == ORDINARY:
+            teach(state, event, context)
+        else:
+            learn(weighed(state, event, context, None), band, context.alarm_budget)
+    return state
+
+
+def weighed(state: AgentState, event: Event, context: Context, baseline: Baseline | None) -> Comparison:
+    """Return the event beside its agent's state, and how surprising it is."""
+    seen = Comparison(state, event)
+    as_call = bool(seen.aims) and event.action_type not in SENDING
+    weigh(seen, PRIOR_LOGITS["api_call" if as_call else event.action_type], context, baseline)
+    return seen
 
 
 def with_day_total(state: AgentState, events: Iterable[Event], *, received_at: float) -> AgentState:

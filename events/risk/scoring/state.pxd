@@ -7,10 +7,11 @@ from events.risk.scoring.tables cimport Table
 cdef class AgentState:
     cdef public double landmark, last_at, learned
     cdef public Table tools, aimed, bigrams, destinations, resources, hosts, waiting, objects, acts, paid
-    cdef public bytes trials, rates, amounts, hours, last_tool, taken_in
+    cdef public bytes trials, rates, amounts, hours, surprises, last_tool, taken_in
     cdef public double usual_amount, tool_surprise, bigram_surprise, burst_level
     cdef public double burst, reads, failures, anomalies, day, day_usd
     cdef public double days, usual_outflow, day_new, usual_new, fresh, hour_new, fresh_peak, usual_fresh
+    cdef public double strange, credit
 
     cpdef AgentState changeable(self)
     cpdef double trials_of(self, Py_ssize_t kind) except? -1.0
@@ -22,6 +23,10 @@ cdef class AgentState:
     @cython.locals(before=Py_ssize_t, after=Py_ssize_t, beside=double)
     cpdef double around(self, Py_ssize_t hour) except? -1.0
     cpdef add_hour(self, Py_ssize_t hour, double weight)
+    @cython.locals(at=Py_ssize_t, total=double)
+    cpdef double surprises_from(self, Py_ssize_t place) except? -1.0
+    @cython.locals(at=Py_ssize_t)
+    cpdef count_surprise(self, Py_ssize_t place, double weight)
     @cython.locals(age=double)
     cpdef double fading(self, double now) except? -1.0
 

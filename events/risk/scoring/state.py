@@ -23,7 +23,9 @@ MEAN_RATE = 0.05  # share of a new value in the running means
 
 MAX_AMOUNTS = 40
 HOURS = 24
-LAYOUT = 5
+LAYOUT = 6
+SURPRISES, WIDTH = 20, 0.4  # counts of a state's surprises, and how many nats each spans; the last is open
+MOST_CREDIT = 2.5  # events at medium that a new agent's counts take in full
 
 AIMED = ("api_call", "data_mutation", "transaction_initiated", "transaction_anomaly")
 KINDS = (*AIMED, "host", "resource", "amount", "object", "container", "event")
@@ -40,7 +42,7 @@ AIM = {kind: KIND[kind] for kind in AIMED} | dict.fromkeys(
 
 NO_NAME = bytes(packed.NAME)
 NO_TRIALS, ALL_NEW = packed.pack((0.0,) * len(KINDS)), packed.pack((1.0,) * len(KINDS))
-NO_HOURS = bytes(HOURS * packed.NUMBER)
+NO_HOURS, NO_SURPRISES = bytes(HOURS * packed.NUMBER), bytes(SURPRISES * packed.NUMBER)
 
 
 class StateUnreadable(ValueError):
@@ -64,6 +66,8 @@ class AgentState:
     resources), `hour_new` (events that went to a place never met): counts that fade from `last_at`, at the
     rates of `comparison`; `last_tool`; of the agent's last day `day_new` and `fresh_peak`; `day` (days
     since the epoch) and `day_usd`, that day's transactions.
+    How strange its events are: `surprises` (how many had about so much evidence against them, `model`) and
+    `credit` (how many events at medium they may still take in); `strange`, the same of the last minutes.
     `taken_in`: ids of events and reviews learned outside the order of events (`learning`).
     """
 
@@ -73,6 +77,7 @@ class AgentState:
         self.destinations, self.resources, self.hosts = Table(), Table(), Table()
         self.waiting, self.objects, self.acts, self.paid = Table(), Table(), Table(), Table()
         self.trials, self.rates, self.hours = NO_TRIALS, ALL_NEW, NO_HOURS
+        self.surprises, self.credit, self.strange = NO_SURPRISES, MOST_CREDIT, 0.0
         self.amounts = b""
         self.usual_amount = self.tool_surprise = self.bigram_surprise = self.burst_level = 0.0
         self.burst = self.reads = self.failures = self.anomalies = 0.0
@@ -118,10 +123,30 @@ class AgentState:
     def add_hour(self, hour: int, weight: float) -> None:
         self.hours = packed.with_double(self.hours, hour * packed.NUMBER, self.in_hour(hour) + weight)
 
+    def surprises_from(self, place: int) -> float:
+        """Return the stored weight of the surprises at a place of the counts and beyond it."""
+        total = 0.0
+        for at in range(place * packed.NUMBER, len(self.surprises), packed.NUMBER):
+            total += packed.double_at(self.surprises, at)
+        return total
+
+    def count_surprise(self, place: int, weight: float) -> None:
+        at = place * packed.NUMBER
+        self.surprises = packed.with_double(self.surprises, at, packed.double_at(self.surprises, at) + weight)
+
+    def uncount_surprise(self, weight: float) -> None:
+        """Take so much off the greatest surprises: which one an attack's was, nobody noted."""
+        for at in range(len(self.surprises) - packed.NUMBER, -1, -packed.NUMBER):
+            held = packed.double_at(self.surprises, at)
+            taken = min(held, weight)
+            if taken:
+                self.surprises = packed.with_double(self.surprises, at, held - taken)
+                weight -= taken
+
     def scale(self, factor: float) -> None:
         """Multiply all stored weights; `waiting` and `paid` hold packed numbers instead."""
         self.learned *= factor
-        self.hours = scaled(self.hours, factor)
+        self.hours, self.surprises = scaled(self.hours, factor), scaled(self.surprises, factor)
         for table in (
             self.tools, self.aimed, self.bigrams, self.destinations, self.resources, self.hosts,
             self.objects, self.acts,
@@ -136,7 +161,8 @@ class AgentState:
 
 _TABLES = 10
 _HEAD = 1 + _TABLES + 2  # bytes: the layout; how many names each table has, amounts and `taken_in`
-_FIXED = Struct(f"<{_HEAD}s{packed.NAME}s21d{len(NO_TRIALS)}s{len(ALL_NEW)}s{len(NO_HOURS)}s")
+_COUNTS = "".join(f"{len(counts)}s" for counts in (NO_TRIALS, ALL_NEW, NO_HOURS, NO_SURPRISES))
+_FIXED = Struct(f"<{_HEAD}s{packed.NAME}s23d{_COUNTS}")
 
 
 def encode_state(state: AgentState) -> bytes:
@@ -155,7 +181,7 @@ def encode_state(state: AgentState) -> bytes:
         state.tool_surprise, state.bigram_surprise, state.burst_level, state.burst, state.reads,
         state.failures, state.anomalies, state.day, state.day_usd, state.days, state.usual_outflow,
         state.day_new, state.usual_new, state.hour_new, state.fresh, state.fresh_peak, state.usual_fresh,
-        state.trials, state.rates, state.hours,
+        state.strange, state.credit, state.trials, state.rates, state.hours, state.surprises,
     )  # fmt: skip
     parts += state.amounts, state.taken_in
     return b"".join(parts)
@@ -174,7 +200,7 @@ def decode_state(data: bytes) -> AgentState:
         state.tool_surprise, state.bigram_surprise, state.burst_level, state.burst, state.reads,
         state.failures, state.anomalies, state.day, state.day_usd, state.days, state.usual_outflow,
         state.day_new, state.usual_new, state.hour_new, state.fresh, state.fresh_peak, state.usual_fresh,
-        state.trials, state.rates, state.hours,
+        state.strange, state.credit, state.trials, state.rates, state.hours, state.surprises,
     ) = _FIXED.unpack_from(data)  # fmt: skip
     start, tables = _FIXED.size, []
     for place in range(1, _TABLES + 1):

@@ -34,7 +34,8 @@ class Agents(Group[S]):
         self, *, name: str, model_hash: str, model: str | None = None, version: str | None = None,
         description: str | None = None, inbox_address: str | None = None,
         financial_scope: Mapping[str, Any] | None = None, agent_card: Mapping[str, Any] | None = None,
-        metadata: Mapping[str, Any] | None = None, enforcement: str | None = None, idempotency_key: str = ""
+        metadata: Mapping[str, Any] | None = None, enforcement: str | None = None,
+        alarm_budget: float | None = None, idempotency_key: str = ""
     ) -> results.Agent:
         """Register an agent."""
 
@@ -49,7 +50,7 @@ class Agents(Group[S]):
         financial_scope: Mapping[str, Any] | Unset | None = UNSET,
         agent_card: Mapping[str, Any] | Unset | None = UNSET,
         metadata: Mapping[str, Any] | Unset | None = UNSET, enforcement: str | Unset | None = UNSET,
-        name: str | Unset = UNSET, model_hash: str | Unset = UNSET
+        alarm_budget: float | Unset | None = UNSET, name: str | Unset = UNSET, model_hash: str | Unset = UNSET
     ) -> results.UpdatedAgent:
         """Edit an agent's profile."""
 

@@ -36,6 +36,8 @@ class Agent(Record):
     agent_card: Mapping[str, Any] | None
     enforcement: str | None
     effective_enforcement: str
+    alarm_budget: float | None
+    effective_alarm_budget: float
     did: str
     created_at: datetime
     updated_at: datetime

@@ -1,0 +1,171 @@
+"""How evidence becomes an alarm: by how rare it is among an agent's ordinary events, and by its budget."""
+
+import math
+from itertools import pairwise
+
+import msgspec
+import pytest
+
+from events.risk.scoring.comparison import Comparison
+from events.risk.scoring.contract import Context, Event
+from events.risk.scoring.model import NATS, USUAL, calibrated, fold, moves, relearn, surprise_of, teach
+from events.risk.scoring.state import MOST_CREDIT, AgentState, decode_state, encode_state
+from events.tests.assessments import assess
+
+MONDAY = 1_700_472_000.0  # a Monday, 09:20 UTC
+MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
+HOME = Context(home_domain="acme.example")
+STRANGER = {"tool": "send_email", "to": "someone@evil.example"}
+PAY = {"tool": "pay", "recipient": "DE01", "amount_usd": 100.0}
+
+
+def with_budget(budget: float) -> Context:
+    return msgspec.structs.replace(HOME, alarm_budget=budget)
+
+
+def day_of(day: int) -> list[Event]:
+    """An ordinary day: eight rounds of reading, paying and writing."""
+    steps = [
+        ("data_access", {"tool": "read_mail", "resource": "inbox"}),
+        ("transaction_initiated", PAY | {"amount_usd": 95.0 + day % 7}),
+        ("api_call", {"tool": "send_email", "to": "colleague@acme.example"}),
+    ]
+    return [
+        Event(action_type, MONDAY + day * DAY + round_ * HOUR + step * MINUTE, details)
+        for round_ in range(8)
+        for step, (action_type, details) in enumerate(steps)
+    ]
+
+
+@pytest.fixture(scope="module")
+def grown() -> AgentState:
+    """Ten days that are known to be ordinary."""
+    state = AgentState()
+    for day in range(-10, 0):
+        for event in day_of(day):
+            teach(state, event, HOME)
+    return state
+
+
+def counted(state: AgentState) -> float:
+    return state.surprises_from(0) * state.fading(state.last_at)
+
+
+def test_more_evidence_is_never_less_surprising() -> None:
+    for row, usual in enumerate(USUAL):
+        assert list(usual) == sorted(set(usual))
+        nats = [surprise_of(logit / 10, row) for logit in range(-100, 100)]
+        assert all(less < more for less, more in pairwise(nats))
+        assert [surprise_of(logit, row) for logit in usual] == pytest.approx(NATS)
+
+
+@pytest.mark.parametrize("budget", [0.001, 0.002, 0.01, 0.05])
+def test_an_event_is_medium_from_where_the_budget_is_used_up(budget: float) -> None:
+    """Of an agent without a past, all agents' events count alone."""
+    state, found = AgentState(), []
+    for row in range(len(USUAL[0])):
+        seen = Comparison(state, Event("data_access", MONDAY, {"tool": "read_mail"}))
+        seen.surprise = NATS[row]
+        found.append((math.exp(-NATS[row]) <= budget, _score(seen, budget) >= 0.3))
+
+    assert all(is_rare == is_alarm for is_rare, is_alarm in found)
+    seen.surprise = -math.log(budget) + 1e-9
+    assert _score(seen, budget) == pytest.approx(0.3, abs=1e-6)
+
+
+def _score(seen: Comparison, budget: float) -> float:
+    return calibrated(seen, -3.0, [], [], budget)
+
+
+def test_a_larger_budget_asks_for_more_looks(grown: AgentState) -> None:
+    sums = [Event("transaction_initiated", MONDAY, PAY | {"amount_usd": 100.0 + 5 * n}) for n in range(40)]
+    alarms = [
+        sum(assess(grown, event, with_budget(budget)).band != "low" for event in sums)
+        for budget in (0.001, 0.01, 0.05)
+    ]
+
+    assert 0 < alarms[0] < alarms[1] < alarms[2] < len(sums)
+
+
+def test_ordinary_days_stay_within_the_budget(grown: AgentState) -> None:
+    state = grown.changeable()
+    bands = [fold(state, event, HOME).band for day in range(14) for event in day_of(day)]
+
+    assert bands.count("low") >= 0.99 * len(bands)
+
+
+def test_history_known_to_be_ordinary_calibrates(grown: AgentState) -> None:
+    assert counted(grown) > 150
+    assert counted(AgentState()) == 0.0
+
+
+@pytest.mark.parametrize("a_day", [1, 4, 8])
+def test_a_week_of_alarms_does_not_hide_the_act_after_it(grown: AgentState, a_day: int) -> None:
+    """An attacker writes to strangers among ordinary events, from once a day to after every third one."""
+    state = grown.changeable()
+    first = fold(state, Event("api_call", MONDAY - HOUR, STRANGER), HOME)
+    for day in range(7):
+        for number, event in enumerate(day_of(day)):
+            fold(state, event, HOME)
+            if number < a_day:
+                said = STRANGER | {"to": f"someone@evil{day}x{number}.example"}
+                fold(state, Event("api_call", event.received_at + MINUTE / 2, said), HOME)
+
+    act = assess(state, Event("api_call", MONDAY + 7 * DAY, STRANGER | {"to": "drop@evil.example"}), HOME)
+    theft = PAY | {"recipient": "XX99", "amount_usd": 5_000.0}
+    paid = assess(state, Event("transaction_initiated", MONDAY + 7 * DAY, theft), HOME)
+
+    assert first.band == "medium"
+    assert act.score >= 0.3
+    assert paid.score >= 0.3
+
+
+def test_alarms_use_up_a_credit_that_grows_with_the_budget_only(grown: AgentState) -> None:
+    state, before = grown.changeable(), counted(grown)
+    for minute in range(30):
+        said = STRANGER | {"to": f"someone@evil{minute}.example"}
+        fold(state, Event("api_call", MONDAY + minute * MINUTE, said), HOME)
+
+    assert counted(state) - before < 1.0
+    assert AgentState().credit == MOST_CREDIT
+
+
+def test_high_takes_two_kinds_of_evidence_or_a_sum_far_outside_habit(grown: AgentState) -> None:
+    far = PAY | {"amount_usd": 5_000.0}
+    read = Event("data_access", MONDAY, {"tool": "read_mail", "resource": "secrets"})
+
+    paid = assess(grown, Event("transaction_initiated", MONDAY, far), HOME)
+    young = assess(AgentState(), Event("transaction_initiated", MONDAY, far), HOME)
+    new_thing = assess(grown, read, HOME)
+
+    assert paid.band == "high"
+    assert young.band != "high"
+    assert new_thing.band != "high"
+
+
+@pytest.mark.parametrize(
+    ("action_type", "tool", "moved"),
+    [
+        ("data_mutation", None, True),
+        ("api_call", "send_email", True),
+        ("api_call", "deleteFile", True),
+        ("api_call", "grant_access", True),
+        ("api_call", "get_weather", False),
+        ("api_call", None, False),
+        ("data_access", "send_report", False),
+    ],
+)
+def test_what_moves_something(action_type: str, tool: str | None, moved: bool) -> None:
+    assert moves(action_type, tool) is moved
+
+
+def test_what_an_agent_is_used_to_survives_storage_and_rebuilding(grown: AgentState) -> None:
+    again = decode_state(encode_state(grown))
+    state = AgentState()
+    known = [(event, fold(state, event, HOME).band) for event in day_of(0)]
+
+    rebuilt = relearn(known, context=HOME)
+
+    assert (again.surprises, again.credit, again.strange) == (grown.surprises, grown.credit, grown.strange)
+    assert (rebuilt.surprises, rebuilt.credit) == (state.surprises, state.credit)
+    assert len(grown.surprises) + 16 <= 300
