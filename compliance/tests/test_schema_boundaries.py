@@ -98,6 +98,12 @@ def built(world_transaction: None) -> World:
     stream = {"delivery": {"method": DeliveryMethod.POLL.value}, "events_requested": ["x"]}
     stream_id = client.post("/v1/ssf/streams", stream).json()["stream_id"]
     registration = {"name": "a", "model_hash": "h"}
+    act = {
+        "subject": {"type": "agent", "id": str(agent.id), "properties": {}},
+        "action": {"name": "read", "properties": {}},
+        "resource": {"type": "record", "id": "1", "properties": {}},
+        "context": {"action_type": "api_call", "details": {}, "token": "x", "approval": "x"},
+    }
     reason = {"reason": "x"}
     for environment in Environment:
         with environments.use(environment):
@@ -139,6 +145,11 @@ def built(world_transaction: None) -> World:
             "agent_id": str(agent.id), "action": "pay", "action_type": "api_call", "details": {},
             "ttl_seconds": 60,
         },
+        "evaluateAccess": act,
+        "evaluateAccesses": {
+            **act, "evaluations": [act], "options": {"evaluations_semantic": "execute_all"},
+        },
+        "putApprovalPolicy": {"ask_from": "never", "always_ask": ["pay"], "ttl_seconds": 60},
         "createReportSchedule": {"type": "mica", "cadence": "month"},
         "updateReportSchedule": {"cadence": "month"},
     }  # fmt: skip
@@ -152,7 +163,7 @@ def built(world_transaction: None) -> World:
         "webhook_id": kept, "stream_id": stream_id, "issuer_id": trusted["id"],
         "incident_id": str(make_incident(tenant).id), "schedule_id": schedule_id, "route_id": route_id,
         "serial": certificate.serial_number, "did": agent.did,
-        "approval_id": str(make_approved(agent).id),
+        "approval_id": str(make_approved(agent).id), "applies_to": "tenant",
     }  # fmt: skip
     return World(client, paths, bodies)
 

@@ -90,21 +90,27 @@ def read_one(data: Any) -> Evaluation:
     """The evaluation in a body. Raises: Invalid."""
     if not isinstance(data, dict):
         raise Invalid("Request body must be a JSON object")
-    _check_entities(data)
-    context = data.get("context")
-    context = {} if context is None else context
-    if not isinstance(context, dict):
-        raise Invalid("context: Must be an object.")
+    for entity in REQUIRED:
+        if data.get(entity) is None:
+            raise Invalid(f"{entity}: This field is required.")
+        _check_entity(data[entity], entity, is_whole=True)
+    context = _object(data, "context")
     subject, resource = data["subject"], data["resource"]
+    for entity in ("action", "resource"):
+        if octets_of(data[entity]) > MAX_OCTETS:
+            raise Invalid(f"{entity}: Must take at most {MAX_OCTETS} octets as JSON.")
     agent_id, serial = _named(subject["type"], subject["id"])
+    details, action = _details(context), data["action"]
+    if details is None:
+        details = {**_object(action, "properties"), "action": action["name"]}
     return Evaluation(
         subject=f"{subject['type']}:{subject['id']}",
         agent_id=agent_id,
         serial=serial,
-        action=data["action"]["name"],
+        action=action["name"],
         resource={name: resource[name] for name in ("type", "id", "properties") if name in resource},
         action_type=_action_type(context),
-        details=_details(context, data),
+        details=details,
         token=_credential(context, "token"),
         approval=_credential(context, "approval"),
     )
@@ -124,7 +130,14 @@ def read_all(data: Any) -> tuple[Sequence[Evaluation | ServiceError], Evaluation
         raise Invalid("evaluations: Must be an array.")
     if len(items) > MOST_EVALUATIONS:
         raise Invalid(f"evaluations: Must hold at most {MOST_EVALUATIONS} evaluations.")
-    defaults = {name: data[name] for name in (*REQUIRED, "context") if name in data}
+    defaults = {name: data[name] for name in (*REQUIRED, "context") if data.get(name) is not None}
+    for entity in REQUIRED.keys() & defaults.keys():
+        _check_entity(defaults[entity], entity, is_whole=False)
+    context = _object(defaults, "context")
+    _action_type(context)
+    _details(context)
+    _credential(context, "token")
+    _credential(context, "approval")
     return [_read_or_refuse(item, defaults) for item in items], semantic, False
 
 
@@ -148,10 +161,9 @@ def _with_defaults(item: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict
 
 
 def _semantic(data: Mapping[str, Any]) -> EvaluationsSemantic:
-    options = data.get("options", {})
-    if not isinstance(options, dict):
-        raise Invalid("options: Must be an object.")
-    named = options.get("evaluations_semantic", EvaluationsSemantic.EXECUTE_ALL)
+    named = _object(data, "options").get("evaluations_semantic")
+    if named is None:
+        return EvaluationsSemantic.EXECUTE_ALL
     try:
         return EvaluationsSemantic(named)
     except ValueError as error:
@@ -160,17 +172,24 @@ def _semantic(data: Mapping[str, Any]) -> EvaluationsSemantic:
         ) from error
 
 
-def _check_entities(data: Mapping[str, Any]) -> None:
-    for entity, names in REQUIRED.items():
-        found = data.get(entity)
-        if found is None:
-            raise Invalid(f"{entity}: This field is required.")
-        if not isinstance(found, dict):
-            raise Invalid(f"{entity}: Must be an object.")
-        for name in names:
+def _check_entity(found: Any, entity: str, *, is_whole: bool) -> None:
+    """Check the form of an entity, or of the part of one that stands for defaults. Raises: Invalid."""
+    if not isinstance(found, dict):
+        raise Invalid(f"{entity}: Must be an object.")
+    for name in REQUIRED[entity]:
+        if is_whole or name in found:
             _check_string(found.get(name), f"{entity}.{name}", longest=_LONGEST.get(entity, MAX_NAME))
-        if not isinstance(found.get("properties", {}), dict | None):
-            raise Invalid(f"{entity}.properties: Must be an object.")
+    _object(found, "properties", of=f"{entity}.")
+
+
+def _object(data: Mapping[str, Any], name: str, of: str = "") -> Mapping[str, Any]:
+    """The object of that name, empty where it is null or left out. Raises: Invalid."""
+    found = data.get(name)
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise Invalid(f"{of}{name}: Must be an object.")
+    return found
 
 
 _LONGEST: Final = {"action": MAX_ACTION_LENGTH}
@@ -204,16 +223,13 @@ def _action_type(context: Mapping[str, Any]) -> str:
     return found
 
 
-def _details(context: Mapping[str, Any], data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The details of the event that would follow; those of a request that states none name its action."""
-    found = context.get("details")
-    if found is None:
-        found = {**(data["action"].get("properties") or {}), "action": data["action"]["name"]}
-    if not isinstance(found, dict):
-        raise Invalid("context.details: Must be an object.")
-    for name, value in (("context.details", found), ("resource", data["resource"])):
-        if octets_of(value) > MAX_OCTETS:
-            raise Invalid(f"{name}: Must take at most {MAX_OCTETS} octets as JSON.")
+def _details(context: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The details of the event that would follow; None where a request states none."""
+    if context.get("details") is None:
+        return None
+    found = _object(context, "details", of="context.")
+    if octets_of(found) > MAX_OCTETS:
+        raise Invalid(f"context.details: Must take at most {MAX_OCTETS} octets as JSON.")
     return found
 
 

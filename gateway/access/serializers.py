@@ -6,6 +6,7 @@ from rest_framework import serializers
 
 from agents.risk import BANDS
 from compliance.api.rest import fields
+from delegation.jose.jws import MAX_LENGTH
 from events.models import ActionType
 from gateway.access.questions import MAX_NAME, MOST_EVALUATIONS, EvaluationsSemantic
 from gateway.access.weighing import AccessOutcome
@@ -22,73 +23,78 @@ from gateway.models import (
 _BANDS = [(band, band) for band in BANDS]
 
 
-class AccessSubjectSerializer(serializers.Serializer[Any]):
-    type = serializers.CharField(
-        max_length=MAX_NAME, help_text="`agent` or `certificate`; another is an unknown subject."
-    )
-    id = serializers.CharField(
-        max_length=MAX_NAME, help_text="An agent's id or DID; a certificate's serial number."
-    )
-    properties = serializers.DictField(required=False)
+_PROPERTIES: dict[str, Any] = {"type": "object", "additionalProperties": True, "nullable": True}
+_CREDENTIAL: dict[str, Any] = {"type": "string", "maxLength": MAX_LENGTH, "nullable": True}
 
 
-class AccessActionSerializer(serializers.Serializer[Any]):
-    name = serializers.CharField(
-        max_length=MAX_ACTION_LENGTH, help_text="What the certificate's `permitted_actions` must have."
-    )
-    properties = serializers.DictField(required=False)
+def _entity(*names: str, **told: str) -> dict[str, Any]:
+    """The schema of an entity with these strings, all of them required."""
+    longest = MAX_ACTION_LENGTH if "name" in names else MAX_NAME
+    text = {"type": "string", "minLength": 1, "maxLength": longest}
+    strings = {name: text | ({"description": told[name]} if name in told else {}) for name in names}
+    return {"type": "object", "properties": {**strings, "properties": _PROPERTIES}, "required": list(names)}
 
 
-class AccessResourceSerializer(serializers.Serializer[Any]):
-    type = serializers.CharField(max_length=MAX_NAME)
-    id = serializers.CharField(max_length=MAX_NAME)
-    properties = serializers.DictField(required=False)
-
-
-class AccessContextSerializer(serializers.Serializer[Any]):
-    """What this service reads of a context; it may hold more."""
-
-    action_type = serializers.ChoiceField(
-        ActionType.choices,
-        required=False,
-        help_text="Of the event that would follow; `api_call` unless given.",
-    )
-    details = serializers.DictField(required=False, help_text="Of the event that would follow.")
-    token = serializers.CharField(required=False, help_text="The delegation token that the agent acts under.")
-    approval = serializers.CharField(required=False, help_text="The receipt of an approval of this act.")
-
-
-class EvaluationSerializer(serializers.Serializer[Any]):
-    subject = AccessSubjectSerializer()
-    action = AccessActionSerializer()
-    resource = AccessResourceSerializer()
-
-
-class AccessRequestSerializer(EvaluationSerializer):
-    context = AccessContextSerializer(required=False)  # type: ignore[assignment]
-
-
-class AccessOptionsSerializer(serializers.Serializer[Any]):
-    evaluations_semantic = serializers.ChoiceField(
-        [(one.value, one.value) for one in EvaluationsSemantic], required=False
-    )
-
-
-class EvaluationDefaultsSerializer(serializers.Serializer[Any]):
-    subject = AccessSubjectSerializer(required=False)
-    action = AccessActionSerializer(required=False)
-    resource = AccessResourceSerializer(required=False)
-    context = AccessContextSerializer(required=False)  # type: ignore[assignment]
-
-
-class AccessRequestsSerializer(EvaluationDefaultsSerializer):
-    evaluations = EvaluationDefaultsSerializer(
-        many=True,
-        required=False,
-        help_text=f"At most {MOST_EVALUATIONS}; members outside are their defaults. Without any, the request "
-        "is a single evaluation.",
-    )
-    options = AccessOptionsSerializer(required=False)
+_ENTITIES: dict[str, Any] = {
+    "subject": _entity(
+        *("type", "id"),
+        type="`agent` or `certificate`; another is an unknown subject.",
+        id="An agent's id or DID; a certificate's serial number.",
+    ),
+    "action": _entity("name", name="What the certificate's `permitted_actions` must have."),
+    "resource": _entity("type", "id"),
+}
+_CONTEXT: dict[str, Any] = {
+    "type": "object",
+    "nullable": True,
+    "properties": {
+        "action_type": {
+            "type": "string",
+            "enum": ActionType.values,
+            "nullable": True,
+            "description": "Of the event that would follow; `api_call` unless given.",
+        },
+        "details": {**_PROPERTIES, "description": "Of the event that would follow."},
+        "token": {**_CREDENTIAL, "description": "The delegation token that the act is under."},
+        "approval": {**_CREDENTIAL, "description": "The receipt of an approval of this act."},
+    },
+}
+EVALUATION_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {**_ENTITIES, "context": _CONTEXT},
+    "required": list(_ENTITIES),
+}
+_DEFAULTS: dict[str, Any] = {
+    name: {"type": "object", "nullable": True, "properties": schema["properties"]}
+    for name, schema in _ENTITIES.items()
+}
+EVALUATIONS_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        **_DEFAULTS,
+        "context": _CONTEXT,
+        "evaluations": {
+            "type": "array",
+            "items": {},
+            "maxItems": MOST_EVALUATIONS,
+            "nullable": True,
+            "description": "Each as `/access/v1/evaluation` takes it; members outside are their defaults. "
+            "Without any, the request is a single evaluation.",
+        },
+        "options": {
+            "type": "object",
+            "nullable": True,
+            "properties": {
+                "evaluations_semantic": {
+                    "type": "string",
+                    "enum": [one.value for one in EvaluationsSemantic],
+                    "nullable": True,
+                }
+            },
+        },
+    },
+    "anyOf": [{"required": ["evaluations"]}, {"required": list(_ENTITIES)}],
+}
 
 
 class AccessReasonSerializer(serializers.Serializer[Any]):

@@ -51,7 +51,7 @@ class AccessViewSet(ApiViewSet):
         operation_id="evaluateAccess",
         summary="Decide whether an agent may do something",
         description=openapi.EVALUATE_TEXT,
-        request=serializers.AccessRequestSerializer,
+        request={"application/json": serializers.EVALUATION_SCHEMA},
         examples=[openapi.ACT, openapi.ALLOWED, openapi.ASKED],
         responses={200: serializers.AccessDecisionSerializer, **DECISION_ERRORS},
     )
@@ -62,7 +62,7 @@ class AccessViewSet(ApiViewSet):
         operation_id="evaluateAccesses",
         summary="Decide on several acts",
         description=openapi.EVALUATE_ALL_TEXT,
-        request=serializers.AccessRequestsSerializer,
+        request={"application/json": serializers.EVALUATIONS_SCHEMA},
         examples=[openapi.ACTS, openapi.DECIDED],
         responses={200: serializers.AccessDecisionsSerializer, **DECISION_ERRORS},
     )

@@ -391,6 +391,7 @@ def test_too_many_waiting_acts_are_denied(asker: ApiClient, agent: Agent, tenant
         ({"action": {"name": 123}}, "action.name"),
         ({"action": {"name": "x" * 257}}, "action.name"),
         ({"action": {"name": "read", "properties": 1}}, "action.properties"),
+        ({"action": {"name": "read", "properties": {"x": "x" * 70_000}}}, "action"),
         ({"resource": {"id": "x"}}, "resource.type"),
         ({"resource": {"type": "x"}}, "resource.id"),
         ({"resource": {"type": "x", "id": "x" * 1_025}}, "resource.id"),

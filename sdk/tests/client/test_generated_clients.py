@@ -156,6 +156,6 @@ def test_nothing_is_described_that_generators_cannot_write() -> None:
 
     assert empty == []
     assert twice == set()
-    assert optional == {"createSignalStream", "evaluateAccesses", "pollSignals", "rotateWebhookSecret"}, (
+    assert optional == {"createSignalStream", "pollSignals", "rotateWebhookSecret"}, (
         "whose fields all are optional"
     )

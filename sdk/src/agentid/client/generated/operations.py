@@ -272,7 +272,7 @@ class Decisions(Group[S]):
     def evaluate_all(
         self, *, subject: Mapping[str, Any] | None = None, action: Mapping[str, Any] | None = None,
         resource: Mapping[str, Any] | None = None, context: Mapping[str, Any] | None = None,
-        evaluations: Sequence[Mapping[str, Any]] | None = None, options: Mapping[str, Any] | None = None
+        evaluations: Sequence[Any] | None = None, options: Mapping[str, Any] | None = None
     ) -> results.AccessDecisions:
         """Decide on several acts."""
 
