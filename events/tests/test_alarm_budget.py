@@ -8,7 +8,17 @@ import pytest
 
 from events.risk.scoring.comparison import Comparison
 from events.risk.scoring.contract import Context, Event
-from events.risk.scoring.model import NATS, USUAL, calibrated, fold, moves, relearn, surprise_of, teach
+from events.risk.scoring.model import (
+    NATS,
+    USUAL,
+    calibrated,
+    fold,
+    moves,
+    relearn,
+    surprise_of,
+    teach,
+    teach_late,
+)
 from events.risk.scoring.state import MOST_CREDIT, AgentState, decode_state, encode_state
 from events.tests.assessments import assess
 
@@ -118,6 +128,17 @@ def test_a_week_of_alarms_does_not_hide_the_act_after_it(grown: AgentState, a_da
     assert first.band == "medium"
     assert act.score >= 0.3
     assert paid.score >= 0.3
+
+
+def test_an_alarm_that_was_dismissed_often_is_one_no_more(grown: AgentState) -> None:
+    state = grown.changeable()
+    said = [STRANGER | {"to": f"someone@place{n}.example"} for n in range(20)]
+    before = assess(state, Event("api_call", MONDAY, said[0]), HOME)
+    for n in range(1, 12):
+        teach_late(state, Event("api_call", MONDAY + n * MINUTE, said[n]), HOME)
+
+    assert before.band == "medium"
+    assert assess(state, Event("api_call", MONDAY + HOUR, said[-1]), HOME).band == "low"
 
 
 def test_alarms_use_up_a_credit_that_grows_with_the_budget_only(grown: AgentState) -> None:

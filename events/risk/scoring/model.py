@@ -228,10 +228,10 @@ def teach(
     learn(weighed(state, event, context, baseline), "low", trusted=True)
 
 
-def teach_late(state: AgentState, event: Event) -> None:
+def teach_late(state: AgentState, event: Event, context: Context = NO_CONTEXT) -> None:
     """Teach an event that was scored before: its habits only, since `LAST_MINUTES` count it already."""
     before = {name: getattr(state, name) for name in LAST_MINUTES}
-    teach(state, event)
+    teach(state, event, context)
     for name, value in before.items():
         setattr(state, name, value)
 
