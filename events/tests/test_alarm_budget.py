@@ -6,6 +6,11 @@ from itertools import pairwise
 import msgspec
 import pytest
 
+from agents.services import update
+from auditlog.vocabulary import Actor
+from certificates.tests.factories import make_certified_agent
+from compliance.core.clock import now
+from events.ingest import standing
 from events.risk.scoring.comparison import Comparison
 from events.risk.scoring.contract import Context, Event
 from events.risk.scoring.model import (
@@ -21,6 +26,8 @@ from events.risk.scoring.model import (
 )
 from events.risk.scoring.state import MOST_CREDIT, AgentState, decode_state, encode_state
 from events.tests.assessments import assess
+from tenancy import services as tenancy
+from tenancy.tests.factories import make_tenant
 
 MONDAY = 1_700_472_000.0  # a Monday, 09:20 UTC
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
@@ -190,3 +197,24 @@ def test_what_an_agent_is_used_to_survives_storage_and_rebuilding(grown: AgentSt
     assert (again.surprises, again.credit, again.strange) == (grown.surprises, grown.credit, grown.strange)
     assert (rebuilt.surprises, rebuilt.credit) == (state.surprises, state.credit)
     assert len(grown.surprises) + 16 <= 300
+
+
+def test_the_next_event_is_scored_by_the_budget_of_agent_or_tenant() -> None:
+    agent = make_certified_agent(make_tenant())
+
+    def budget() -> float:
+        asked = [(agent.tenant_id, str(agent.id))]
+        return standing.of_agents(asked, now=now())[str(agent.id)].profile.context.alarm_budget
+
+    found = [budget()]
+    tenancy.set_alarm_budget(
+        tenant_id=agent.tenant_id, alarm_budget=0.02, reason="calm", actor=Actor.system("tests"), now=now()
+    )
+    found.append(budget())
+    changes = {"alarm_budget": 0.001}
+    update(
+        tenant_id=agent.tenant_id, agent_id=agent.id, changes=changes, actor=Actor.system("tests"), now=now()
+    )
+    found.append(budget())
+
+    assert found == [0.01, 0.02, 0.001]
