@@ -35,6 +35,7 @@ BELOW_HIGH = 0.84  # the most that they carry it to before
 
 # The nats of surprise (-ln of the share of ordinary events that has more evidence), and at how much evidence
 # all agents have them: those with few, some and more learned events (`STAGES`), and those that only pay.
+# Of public streams, on the safe side of the fit in `bench/risk_model/prior.py`.
 NATS: tuple[float, ...] = (0.69, 1.2, 1.61, 2.3, 3.0, 3.91, 4.61, 5.3, 6.21, 8.52)
 USUAL: tuple[tuple[float, ...], ...] = (
     (-3.25, -2.9, -2.75, -2.14, -1.44, -1.17, -0.79, -0.5, -0.46, -0.24),
