@@ -2,11 +2,12 @@
 
 import json
 
-from bench.risk_model import figures, regimes
-from bench.risk_model.judging import Share, judge, judge_all
+from bench.risk_model import figures, prior, regimes
+from bench.risk_model.judging import Piece, Share, judge, judge_all
 from bench.risk_model.novelty import new_destinations
 from bench.risk_model.regimes import WAYS, Stream, Streams
 from events.risk.evaluation.backtest import NOBODY, StreamEvent, read_stream
+from events.risk.scoring import model
 
 
 def rows(*runs: str, attacked: str = "") -> list[StreamEvent]:
@@ -71,13 +72,30 @@ def test_what_a_mutation_acts_on_is_new_by_the_second_rule_alone() -> None:
 def test_a_judgement_counts_ordinary_events_and_goals_apart() -> None:
     stream = Stream(rows("m|bank|u0|clean", "m|bank|u0|inj", attacked="m|bank|u0|inj"), NOBODY)
 
-    cold = judge(stream, WAYS["cold"])
+    cold = judge(Piece(stream, WAYS["cold"], model.USUAL))
 
     assert cold.medium.whole == cold.high.whole == cold.first.whole == 2
     assert cold.goals["deletion"].whole == 2
     assert cold.goals["keys"] == Share(0, 0)
     assert cold.rules == (0.5, 0.5)
-    assert cold.innocent == 0
+    assert cold.innocent == cold.stopped == 0
+    assert cold.caught.whole == cold.struck.whole == 2
+    assert cold.days == (0,)
+
+
+def test_the_prior_is_fitted_to_the_other_streams() -> None:
+    """Rows that no other stream tells of stay as they are shipped."""
+    mine: prior.Evidence = {0: [5.0] * prior.LEAST}
+    others: prior.Evidence = {0: [number / 10 for number in range(prior.LEAST)], 1: [1.0]}
+
+    usual = prior.fitted({"mine": [mine], "other": [others]}, ["mine"])
+    with prior.judging_by(usual):
+        inside = model.USUAL
+
+    assert inside == usual != model.USUAL
+    assert 2.8 < usual[0][0] < 3.0
+    assert usual[0] == tuple(sorted(usual[0]))
+    assert usual[1:] == model.USUAL[1:]
 
 
 def test_the_table_has_every_suite_and_tells_where_the_rule_is_better() -> None:
@@ -95,4 +113,5 @@ def test_the_table_has_every_suite_and_tells_where_the_rule_is_better() -> None:
     assert table_of["cold: verbatim, non-read AUC"][0] == table_of["cold: non-read AUC"][0]
     assert [line[0] for line in figures.goals(judged)[1:]] == ["bank", "bank verbatim"]
     assert figures.ordinary(judged)[-4][0] == "all"
+    assert len(figures.budget(judged)) == len(judged) + 1
     assert figures.below_the_rule({("bank", "cold"): worse})

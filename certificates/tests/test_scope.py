@@ -21,6 +21,7 @@ CHANGES: dict[str, Any] = {
     "financial_scope": {"max_single_trade_usd": 1},
     "metadata": {"permitted_actions": ["new"]},
     "enforcement": "observe",
+    "alarm_budget": 0.002,
     "agent_card": {"url": "https://agent.example"},
 }
 

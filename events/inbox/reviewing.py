@@ -132,6 +132,8 @@ def _take_in(made: EventReview, now: datetime) -> None:
     if was_learned and made.verdict == ReviewVerdict.DISMISSED:
         return
 
+    context = context_of(made.agent, Certificate.objects.latest_of(made.agent))
+
     def change(state: AgentState) -> None:
         if has_taken_in(state, made.id.bytes):
             return
@@ -139,7 +141,7 @@ def _take_in(made: EventReview, now: datetime) -> None:
         if made.verdict == ReviewVerdict.CONFIRMED:
             unlearn(state, as_event(event), made.marked, was_learned=was_learned)
         else:
-            teach_late(state, as_event(event))
+            teach_late(state, as_event(event), context)
 
     agent_id, has_limits = str(made.agent_id), made.agent.financial_scope is not None
     rebuild = partial(snapshots.rebuild, agent_id=agent_id, has_limits=has_limits, now=now)

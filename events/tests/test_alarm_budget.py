@@ -6,11 +6,28 @@ from itertools import pairwise
 import msgspec
 import pytest
 
+from agents.services import update
+from auditlog.vocabulary import Actor
+from certificates.tests.factories import make_certified_agent
+from compliance.core.clock import now
+from events.ingest import standing
 from events.risk.scoring.comparison import Comparison
 from events.risk.scoring.contract import Context, Event
-from events.risk.scoring.model import NATS, USUAL, calibrated, fold, moves, relearn, surprise_of, teach
+from events.risk.scoring.model import (
+    NATS,
+    USUAL,
+    calibrated,
+    fold,
+    moves,
+    relearn,
+    surprise_of,
+    teach,
+    teach_late,
+)
 from events.risk.scoring.state import MOST_CREDIT, AgentState, decode_state, encode_state
 from events.tests.assessments import assess
+from tenancy import services as tenancy
+from tenancy.tests.factories import make_tenant
 
 MONDAY = 1_700_472_000.0  # a Monday, 09:20 UTC
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
@@ -120,6 +137,17 @@ def test_a_week_of_alarms_does_not_hide_the_act_after_it(grown: AgentState, a_da
     assert paid.score >= 0.3
 
 
+def test_an_alarm_that_was_dismissed_often_is_one_no_more(grown: AgentState) -> None:
+    state = grown.changeable()
+    said = [STRANGER | {"to": f"someone@place{n}.example"} for n in range(20)]
+    before = assess(state, Event("api_call", MONDAY, said[0]), HOME)
+    for n in range(1, 12):
+        teach_late(state, Event("api_call", MONDAY + n * MINUTE, said[n]), HOME)
+
+    assert before.band == "medium"
+    assert assess(state, Event("api_call", MONDAY + HOUR, said[-1]), HOME).band == "low"
+
+
 def test_alarms_use_up_a_credit_that_grows_with_the_budget_only(grown: AgentState) -> None:
     state, before = grown.changeable(), counted(grown)
     for minute in range(30):
@@ -169,3 +197,24 @@ def test_what_an_agent_is_used_to_survives_storage_and_rebuilding(grown: AgentSt
     assert (again.surprises, again.credit, again.strange) == (grown.surprises, grown.credit, grown.strange)
     assert (rebuilt.surprises, rebuilt.credit) == (state.surprises, state.credit)
     assert len(grown.surprises) + 16 <= 300
+
+
+def test_the_next_event_is_scored_by_the_budget_of_agent_or_tenant() -> None:
+    agent = make_certified_agent(make_tenant())
+
+    def budget() -> float:
+        asked = [(agent.tenant_id, str(agent.id))]
+        return standing.of_agents(asked, now=now())[str(agent.id)].profile.context.alarm_budget
+
+    found = [budget()]
+    tenancy.set_alarm_budget(
+        tenant_id=agent.tenant_id, alarm_budget=0.02, reason="calm", actor=Actor.system("tests"), now=now()
+    )
+    found.append(budget())
+    changes = {"alarm_budget": 0.001}
+    update(
+        tenant_id=agent.tenant_id, agent_id=agent.id, changes=changes, actor=Actor.system("tests"), now=now()
+    )
+    found.append(budget())
+
+    assert found == [0.01, 0.02, 0.001]

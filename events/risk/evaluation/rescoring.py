@@ -147,7 +147,8 @@ class Rescoring:
             was_learned = was_dismissed or (reviewed.verdict is None and reviewed.band == LOW)
             unlearn(state, reviewed.event, review.marked, was_learned=was_learned)
         elif reviewed.band != LOW or reviewed.was_confirmed:
-            teach_late(state, reviewed.event)
+            context = self.contexts.of(reviewed.agent_id, review.reviewed_at)
+            teach_late(state, reviewed.event, context)
         reviewed.verdict = review.verdict
         reviewed.was_confirmed |= review.verdict == ReviewVerdict.CONFIRMED
 

@@ -4,7 +4,7 @@
 settings, clock or randomness: for one `MODEL_VERSION` the same events in the same order give the same
 numbers. In the order of use: `details` reads an event's facts (by `keys`, `places`, `names`), `comparison`
 compares them with the agent's state, `features`, `rules` and `marked` weigh the differences, `model` adds
-them up, `reasons` words them, and `learning` changes the state.
+them up and finds how rare so much is, `reasons` words them, and `learning` changes the state.
 """
 
 from events.risk.compiling import with_compiled

@@ -35,8 +35,9 @@ BELOW_HIGH = 0.84  # the most that they carry it to before
 
 # The nats of surprise (-ln of the share of ordinary events that has more evidence), and at how much evidence
 # all agents have them: those with few, some and more learned events (`STAGES`), and those that only pay.
-NATS = (0.69, 1.2, 1.61, 2.3, 3.0, 3.91, 4.61, 5.3, 6.21, 8.52)
-USUAL = (
+# Of public streams, on the safe side of the fit in `bench/risk_model/prior.py`.
+NATS: tuple[float, ...] = (0.69, 1.2, 1.61, 2.3, 3.0, 3.91, 4.61, 5.3, 6.21, 8.52)
+USUAL: tuple[tuple[float, ...], ...] = (
     (-3.25, -2.9, -2.75, -2.14, -1.44, -1.17, -0.79, -0.5, -0.46, -0.24),
     (-3.48, -2.94, -2.48, -2.06, -1.28, -0.81, -0.47, -0.38, 0.21, 1.42),
     (-3.48, -3.45, -2.99, -2.67, -2.04, -1.28, -0.7, -0.11, 0.53, 1.58),
@@ -228,10 +229,10 @@ def teach(
     learn(weighed(state, event, context, baseline), "low", trusted=True)
 
 
-def teach_late(state: AgentState, event: Event) -> None:
+def teach_late(state: AgentState, event: Event, context: Context = NO_CONTEXT) -> None:
     """Teach an event that was scored before: its habits only, since `LAST_MINUTES` count it already."""
     before = {name: getattr(state, name) for name in LAST_MINUTES}
-    teach(state, event)
+    teach(state, event, context)
     for name, value in before.items():
         setattr(state, name, value)
 
