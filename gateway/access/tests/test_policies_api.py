@@ -80,9 +80,18 @@ def test_malformed_policy_is_a_400(writer: ApiClient, body: Any) -> None:
     assert not AskPolicy.objects.exists()
 
 
-@pytest.mark.parametrize(
-    "name", ["x", "agent", "agent:", "agent:x", "route:x", "tenant:x", "agent:0198f2a4-7c1e-7d52-9d0f-3a1b2c3d4e5f"]
-)
+NAMELESS = [
+    "x",
+    "agent",
+    "agent:",
+    "agent:x",
+    "route:x",
+    "tenant:x",
+    "agent:0198f2a4-7c1e-7d52-9d0f-3a1b2c3d4e5f",
+]
+
+
+@pytest.mark.parametrize("name", NAMELESS)
 def test_policy_of_nothing_is_a_404(writer: ApiClient, name: str) -> None:
     assert put(writer, name, POLICY).status_code == 404
     assert writer.get(f"{PATH}/{name}").status_code == 404
