@@ -14,7 +14,7 @@ from compliance.core import environments
 from compliance.core.errors import ServiceError
 from compliance.core.identifiers import new_id_at
 from gateway.approvals import services as approvals
-from gateway.approvals.errors import ApprovalRefused, TooManyPending
+from gateway.approvals.errors import ApprovalRefused, RefusedReason, TooManyPending
 from gateway.approvals.models import Approval
 from gateway.deciding.decisions import Passage
 from gateway.deciding.refusals import GatewayRefused
@@ -56,9 +56,12 @@ def settled(passage: Passage, *, request: DecisionRequest, policy: AskPolicy) ->
             if found.decision_id == decision_id:
                 _audit(passage, request, decision_id, found)
     except ApprovalRefused as refused:
+        # A client that proves nothing can't fill the log.
+        if refused.reason in (RefusedReason.MALFORMED, RefusedReason.INVALID_SIGNATURE):
+            return GatewayRefused(403, refused.message, f"approval_{refused.reason}")
         return _denied(passage, request, decision_id, f"approval_{refused.reason}", refused.message)
     except TooManyPending as error:
-        return _denied(passage, request, decision_id, "too_many_pending", error.message)
+        return GatewayRefused(403, error.message, "too_many_pending")
     except AgentNotFound:
         return GatewayRefused(403, MESSAGE, REQUIRED)
     except ServiceError as error:

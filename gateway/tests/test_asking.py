@@ -78,6 +78,8 @@ def test_receipt_is_for_that_request_only(
         refusal(careful.ask_serial(agent, **{**of_other, "X-Service-Approval": "x"}))[2]
         == "approval_malformed"
     )
+    # What proves nothing leaves no entry.
+    assert AuditEntry.objects.for_tenant(tenant.id).of_type("decision.denied").count() == 2
     assert careful.ask_serial(agent, **of_other).status_code == 200
 
 
