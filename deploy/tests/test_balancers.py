@@ -339,13 +339,11 @@ def test_one_address_leaves_places_at_the_nodes_to_others(
                 plain.connect(("127.0.0.1", crowded.tls))
                 one = stack.enter_context(context.wrap_socket(plain, server_hostname="agents.example.org"))
                 one.sendall(request)
-        # Where no place is left, each try fails; on a busy machine one may.
-        others = [
-            next((status for _ in range(3) if (status := _of_another(crowded)) == 200), 503) for _ in range(8)
-        ]
+        # A node that a busy machine delays is away for a moment; without places it would be for ten seconds.
+        others = [eventually(lambda: _of_another(crowded) == 200, seconds=8) for _ in range(8)]
         here = crowded.ask("/v1/agents", **{"X-Agent-Id": AGENT})
 
-    assert others == [200] * 8
+    assert all(others)
     assert here[0] == 429
 
 

@@ -363,6 +363,8 @@ def value_for(field: forms.Field) -> Any:
     if isinstance(field, forms.ChoiceField):
         choices: Any = field.choices
         return list(choices)[-1][0]
+    if isinstance(field, forms.FloatField):
+        return field.min_value
     return field.initial if field.initial is not None else "for a reason"
 
 
