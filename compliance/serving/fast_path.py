@@ -8,6 +8,7 @@ headers, `Idempotency-Key`, bodies that are large or of another media type, quer
 import logging
 import time
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple, Protocol
 
 from rest_framework.exceptions import Throttled
@@ -18,6 +19,7 @@ from compliance.api.endpoint import Endpoint, EndpointRequest
 from compliance.api.gate import Credential, GateRequest
 from compliance.api.rate_limits import Caller, RateLimit
 from compliance.api.rest.parsers import read_json
+from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.errors import ServiceError, Unavailable
@@ -123,7 +125,9 @@ class FastPath:
         body = read_json(call.body) if endpoint.method == "POST" else None
         tenant_id = None if key is None else key.tenant_id
         key_id, headers = None if key is None else key.id, call.request.headers
-        question = endpoint.read(EndpointRequest(now(), call.parameter, {}, body, tenant_id, headers, key_id))
+        asked = EndpointRequest(now(), call.parameter, {}, body, tenant_id, headers, key_id)
+        with environments.use(call.environment) if call.environment else nullcontext():
+            question = endpoint.read(asked)
         environment = call.environment or endpoint.environment_of(question)
         return await self._executors.of(endpoint, environment).ask(question, tenant_id)
 

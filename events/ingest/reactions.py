@@ -106,7 +106,7 @@ def warn(*, agent: Agent, event: ScoredEvent, strikes: int, now: datetime) -> No
     told = {
         "strikes": strikes,
         "of": settings.HIGH_RISK_STRIKES,
-        "window_ends_at": (first + settings.HIGH_RISK_WINDOW).isoformat(),
+        "window_ends_at": (first + settings.HIGH_RISK_WINDOW).isoformat().replace("+00:00", "Z"),
     }
     said = f"Agent {agent.name} is one strike from being stopped, until {told['window_ends_at']}"
     _record(agent, AuditAction.AGENT_STRIKE, said, actor=SCORER, now=now, event_id=str(event.id), **told)

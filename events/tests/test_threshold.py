@@ -192,7 +192,7 @@ def test_the_last_strike_but_one_warns_until_when_another_one_stops_the_agent(wo
     (warning,) = (json.loads(bytes(message.body))["data"] for message in world.messages("agent.strike"))
     assert set(warning) == set(EXAMPLE_DATA["agent.strike"])
     assert (warning["strikes"], warning["of"], warning["event_id"]) == (2, 3, str(events[2].id))
-    assert warning["window_ends_at"] == minutes(31).isoformat()
+    assert warning["window_ends_at"] == minutes(31).isoformat().replace("+00:00", "Z")
     assert audited(world)[AuditAction.AGENT_STRIKE] == 1
     assert status_of(world.agent) == AgentStatus.ACTIVE
 

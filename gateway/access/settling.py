@@ -133,7 +133,12 @@ def _asked(question: AccessQuestion, evaluation: Evaluation, decision: AccessDec
         "now": question.now,
     }
     if evaluation.approval is not None:
-        approvals.consume(receipt=evaluation.approval, **act)
+        approvals.consume(
+            receipt=evaluation.approval,
+            action_type=evaluation.action_type,
+            risk_band=weighed.verdict.band,
+            **act,
+        )
         return replace(
             decision,
             weighed=replace(weighed, outcome=AccessOutcome.ALLOW, reasons=[APPROVED, *weighed.reasons]),

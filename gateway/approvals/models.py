@@ -10,6 +10,7 @@ from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
 from agents.risk import BANDS
 from auditlog.vocabulary import ActorKind
 from compliance.core.identifiers import new_id, parse_id
+from events.models import ActionType
 from gateway.approvals.errors import ApprovalNotFound
 from gateway.models import MAX_ACTION_LENGTH
 from tenancy.models import Tenant
@@ -163,3 +164,11 @@ class Approval(models.Model):
         """The status that counts: one that has ended is expired before it is marked so."""
         status = ApprovalStatus(self.status)
         return ApprovalStatus.EXPIRED if status in ENDING and now >= self.expires_at else status
+
+    def shows(self, action_type: str | None, risk_band: str | None) -> bool:
+        """Return whether people see this type of action, if it has one, and a band as high.
+
+        As in an evaluation, an act of no stated type is an API call.
+        """
+        is_type = action_type in (None, self.action_type or ActionType.API_CALL)
+        return is_type and BANDS.index(risk_band or BANDS[0]) <= BANDS.index(self.risk_band or BANDS[0])

@@ -42,11 +42,12 @@ def open_approval(
     decision_id: UUID | None,
     actor: Actor,
     now: datetime,
+    most_pending: int = MOST_PENDING,
 ) -> Approval:
     """Ask people whether an agent may do an act, or return the approval that waits for the same act already.
 
-    Raises AgentNotFound, TooManyPending, `ApprovalRefused` (agent_not_active), and `Invalid` for details
-    that have no RFC 8785 form.
+    One that shows people another type of action, or a lower band, is replaced. Raises AgentNotFound,
+    TooManyPending, `ApprovalRefused` (agent_not_active), and `Invalid` for details that have no RFC 8785 form.
     """
     digest = receipts.action_hash(action_name, details)
     with environments.atomic():
@@ -54,11 +55,11 @@ def open_approval(
         own = Approval.objects.for_tenant(tenant_id).of_agent(agent.id)
         same = own.filter(status=ApprovalStatus.PENDING, action_hash=digest).locked().first()
         if same is not None:
-            if same.status_at(now) is ApprovalStatus.PENDING:
+            if same.status_at(now) is ApprovalStatus.PENDING and same.shows(action_type, risk_band):
                 return same
             _expire(same, now)
         _require_active(agent, now)
-        if own.pending(now).count() >= MOST_PENDING:
+        if own.pending(now).count() >= most_pending:
             raise TooManyPending()
         approval = Approval(
             tenant_id=tenant_id,
@@ -124,10 +125,13 @@ def consume(
     agent_id: UUID,
     action_name: str,
     details: Mapping[str, Any],
+    action_type: str | None = None,
+    risk_band: str | None = None,
     now: datetime,
 ) -> Approval:
     """Use a receipt for the act that it names: once, by the agent that it names, while that is active.
 
+    `action_type` and `risk_band`, where they are known, must be what people saw, or a lower band.
     Raises `ApprovalRefused` with the first reason that applies, AgentNotFound, and `KeyRingUnavailable`.
     """
     claims = receipts.read(receipt)
@@ -143,6 +147,8 @@ def consume(
         if approval.status_at(now) is ApprovalStatus.EXPIRED:
             raise ApprovalRefused(RefusedReason.EXPIRED)
         _require_active(agent, now)
+        if not approval.shows(action_type, risk_band):
+            raise ApprovalRefused(RefusedReason.WRONG_ACTION)
         approval.status, approval.used_at = ApprovalStatus.USED, now
         approval.save(update_fields=["status", "used_at"])
         _record(approval, AuditAction.APPROVAL_USED, "used", Actor.agent(agent.id), now)

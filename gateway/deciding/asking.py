@@ -14,21 +14,25 @@ from compliance.core import environments
 from compliance.core.errors import ServiceError
 from compliance.core.identifiers import new_id_at
 from gateway.approvals import services as approvals
-from gateway.approvals.errors import ApprovalRefused, RefusedReason, TooManyPending
+from gateway.approvals.errors import ApprovalRefused, TooManyPending
 from gateway.approvals.models import Approval
+from gateway.approvals.services import MOST_PENDING
 from gateway.deciding.decisions import Passage
 from gateway.deciding.refusals import GatewayRefused
 from gateway.deciding.requests import APPROVAL, DecisionRequest
-from gateway.models import AskPolicy
+from gateway.models import AskPolicy, GatewayCredential
 
 REQUIRED: Final = "approval_required"
 MESSAGE: Final = "A person must approve this request"
+MOST_UNPROVEN: Final = 5
+"""Approvals of an agent that may wait for a request without its key to open one: others stay for itself."""
 
 
 def settled(passage: Passage, *, request: DecisionRequest, policy: AskPolicy) -> Passage | ServiceError:
     """The passage if the request brings its approval's receipt; else the refusal that names the approval.
 
-    Another tenant's agent is refused without one: nobody of this tenant decides about it.
+    Another tenant's agent is refused without one: nobody of this tenant decides about it. Refused receipts
+    leave no entry in the audit log, which anybody who was shown one could fill.
     """
     act: dict[str, Any] = {
         "tenant_id": request.tenant_id,
@@ -37,7 +41,7 @@ def settled(passage: Passage, *, request: DecisionRequest, policy: AskPolicy) ->
         "details": act_of(request, passage),
         "now": request.now,
     }
-    decision_id = UUID(new_id_at(request.now))
+    decision_id, is_proven = UUID(new_id_at(request.now)), passage.credential is GatewayCredential.DPOP
     try:
         with environments.atomic():
             if request.approval is not None:
@@ -51,15 +55,13 @@ def settled(passage: Passage, *, request: DecisionRequest, policy: AskPolicy) ->
                 ttl_seconds=policy.ttl_seconds,
                 decision_id=decision_id,
                 actor=Actor.api_key(request.key_id),
+                most_pending=MOST_PENDING if is_proven else MOST_UNPROVEN,
                 **act,
             )
             if found.decision_id == decision_id:
-                _audit(passage, request, decision_id, found)
+                _audit(passage, request, found)
     except ApprovalRefused as refused:
-        # A client that proves nothing can't fill the log.
-        if refused.reason in (RefusedReason.MALFORMED, RefusedReason.INVALID_SIGNATURE):
-            return GatewayRefused(403, refused.message, f"approval_{refused.reason}")
-        return _denied(passage, request, decision_id, f"approval_{refused.reason}", refused.message)
+        return GatewayRefused(403, refused.message, f"approval_{refused.reason}")
     except TooManyPending as error:
         return GatewayRefused(403, error.message, "too_many_pending")
     except AgentNotFound:
@@ -76,34 +78,20 @@ def act_of(request: DecisionRequest, passage: Passage) -> dict[str, Any]:
     return {"resource": {"type": "http", "id": f"{request.original.method} {request.original.uri}"}}
 
 
-def _denied(
-    passage: Passage, request: DecisionRequest, decision_id: UUID, reason: str, message: str
-) -> GatewayRefused:
-    with environments.atomic():
-        _audit(passage, request, decision_id, None, reason)
-    return GatewayRefused(403, message, reason)
-
-
-def _audit(
-    passage: Passage,
-    request: DecisionRequest,
-    decision_id: UUID,
-    approval: Approval | None,
-    reason: str = REQUIRED,
-) -> None:
+def _audit(passage: Passage, request: DecisionRequest, approval: Approval) -> None:
     auditlog.record(
         tenant_id=request.tenant_id,
-        action=AuditAction.DECISION_DENIED if approval is None else AuditAction.DECISION_ASKED,
+        action=AuditAction.DECISION_ASKED,
         affected_id=passage.agent_id,
-        description=f"A request at the gateway was {'denied' if approval is None else 'put to a person'}",
+        description="A request at the gateway was put to a person",
         metadata={
-            "decision_id": str(decision_id),
+            "decision_id": str(approval.decision_id),
             "agent_id": str(passage.agent_id),
             "action": passage.action,
             "route": passage.route or None,
-            "reasons": [reason],
+            "reasons": [REQUIRED],
             "risk_band": passage.risk_band,
-            "approval_id": None if approval is None else str(approval.id),
+            "approval_id": str(approval.id),
         },
         actor=Actor.api_key(request.key_id),
         now=request.now,

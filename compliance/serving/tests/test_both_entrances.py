@@ -76,8 +76,9 @@ def good(endpoint: Endpoint[Any, Any], tenant: Tenant) -> Good:
     agent = make_certified_agent(tenant, metadata={"permitted_actions": ["read"]})
     as_json = {"content-type": "application/json"}
     key = {"authorization": f"Bearer {make_key(tenant)}"}
+    serial = agent.certificates.get().serial_number
     act = {
-        "subject": {"type": "agent", "id": str(agent.id)},
+        "subject": {"type": "agent", "id": agent.did},
         "action": {"name": "read"},
         "resource": {"type": "record", "id": "1"},
     }
@@ -88,19 +89,22 @@ def good(endpoint: Endpoint[Any, Any], tenant: Tenant) -> Good:
             orjson.dumps({"agentId": str(agent.id), "action_type": "api_call", "details": {"a": [1.5, "é"]}}),
             {**as_json, **key},
         ),
-        "VerifyCertificate": Good("GET", f"/v1/verify/{agent.certificates.get().serial_number}"),
+        "VerifyCertificate": Good("GET", f"/v1/verify/{serial}"),
         "Authorize": Good(
             "GET",
             "/v1/gateway/authorize",
             headers={
                 **key,
-                "x-service-cert-serial": agent.certificates.get().serial_number,
+                "x-service-cert-serial": serial,
                 "x-service-action": "read",
             },
         ),
         "Evaluate": Good("POST", "/access/v1/evaluation", orjson.dumps(act), {**as_json, **key}),
         "EvaluateAll": Good(
-            "POST", "/access/v1/evaluations", orjson.dumps({**act, "evaluations": [{}]}), {**as_json, **key}
+            "POST",
+            "/access/v1/evaluations",
+            orjson.dumps({**act, "evaluations": [{}, {"subject": {"type": "certificate", "id": serial}}]}),
+            {**as_json, **key},
         ),
     }[type(endpoint).__name__]
 

@@ -337,6 +337,32 @@ def test_receipt_is_for_that_act_only(asker: ApiClient, agent: Agent, tenant: Te
     assert decided(asker, with_receipt(body, receipt))[0] is True
 
 
+def test_receipt_is_for_what_the_officer_saw(asker: ApiClient, agent: Agent, tenant: Tenant) -> None:
+    make_policy(tenant, ask_from="medium", always_ask=["pay"])
+    details = {"amount": 5}
+    harmless = ask(agent, "pay", context={"action_type": "data_access", "details": details})
+    receipt = receipt_for(asker, harmless)
+
+    for action_type in ("transaction_anomaly", "unauthorized_access_attempt"):
+        worse = ask(agent, "pay", context={"action_type": action_type, "details": details})
+        assert decided(asker, with_receipt(worse, receipt)) == (False, "deny", "approval_wrong_action")
+    assert decided(asker, with_receipt(harmless, receipt))[0] is True
+
+
+def test_waiting_approval_that_shows_another_type_is_replaced(
+    asker: ApiClient, agent: Agent, tenant: Tenant
+) -> None:
+    make_policy(tenant, always_ask=["pay"])
+    named = ("data_access", "transaction_anomaly")
+    asked = [ask(agent, "pay", context={"action_type": one, "details": {"amount": 5}}) for one in named]
+
+    first, second = (asker.post(ONE, body).json()["context"]["approval"]["id"] for body in asked)
+
+    assert Approval.objects.get(id=first).status == "expired"
+    shown = Approval.objects.get(id=second)
+    assert (shown.action_type, shown.risk_band) == ("transaction_anomaly", "medium")
+
+
 def test_receipt_does_not_help_a_stopped_agent(asker: ApiClient, agent: Agent, tenant: Tenant) -> None:
     make_policy(tenant, always_ask=["pay"])
     body = ask(agent, "pay")

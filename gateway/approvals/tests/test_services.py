@@ -89,15 +89,14 @@ def test_the_same_act_is_asked_about_once_at_a_time(agent: Agent) -> None:
     assert audited(first)[-1] == ("approval.expired", "expired")
 
 
-def test_an_agent_can_not_bury_the_inbox(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(services, "MOST_PENDING", 1)
+def test_an_agent_can_not_bury_the_inbox(agent: Agent) -> None:
     first = make_approval(agent)
 
     with pytest.raises(TooManyPending):
-        make_approval(agent, details={})
+        make_approval(agent, details={}, most_pending=1)
 
     decide(first)
-    make_approval(agent, details={})
+    make_approval(agent, details={}, most_pending=1)
 
 
 def test_details_without_a_canonical_form_are_refused(agent: Agent) -> None:
