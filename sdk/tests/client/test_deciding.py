@@ -199,7 +199,15 @@ def test_wait_ends_when_the_caller_says(service: Service, reported: Reported, ti
 
 def test_busy_service_is_asked_again(service: Service, reported: Reported) -> None:
     busy = Canned(503, headers={"Retry-After": "0"})
-    fates = [Fate.PASSED, Fate.PASSED, busy, busy, Fate.NO_ANSWER, Fate.NO_ANSWER, Fate.PASSED]
+    fates: list[Fate | Canned] = [
+        Fate.PASSED,
+        Fate.PASSED,
+        busy,
+        busy,
+        Fate.NO_ANSWER,
+        Fate.NO_ANSWER,
+        Fate.PASSED,
+    ]
     twice = Retries(tries=2, first_wait=0.01)
     with between(service.address, *fates) as bad:
 
