@@ -1,11 +1,16 @@
 """The client of the agent identity and compliance service."""
 
+from agentid.client.deciding import Decision, asking
 from agentid.client.service import AsyncClient, Client
 from agentid.client.transport import Retries
 from agentid.errors import (
     AgentIdError,
+    ApprovalExpired,
+    ApprovalTimedOut,
     ConfigurationError,
     Conflict,
+    Denied,
+    NotAllowed,
     NotAuthenticated,
     NotFound,
     NotPermitted,
@@ -21,10 +26,15 @@ from agentid.errors import (
 
 __all__ = [
     "AgentIdError",
+    "ApprovalExpired",
+    "ApprovalTimedOut",
     "AsyncClient",
     "Client",
     "ConfigurationError",
     "Conflict",
+    "Decision",
+    "Denied",
+    "NotAllowed",
     "NotAuthenticated",
     "NotFound",
     "NotPermitted",
@@ -37,4 +47,5 @@ __all__ = [
     "Unavailable",
     "UnexpectedAnswer",
     "Unreachable",
+    "asking",
 ]

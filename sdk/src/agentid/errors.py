@@ -87,6 +87,30 @@ class Unavailable(ServerFailed, status=503):
     """A part of the service is away; wait `retry_after` seconds."""
 
 
+class NotAllowed(AgentIdError):
+    """An act that is not allowed; `reasons` are the names of the decision's."""
+
+    def __init__(
+        self, message: str, *, decision_id: str, approval_id: str | None, reasons: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(message)
+        self.decision_id = decision_id
+        self.approval_id = approval_id
+        self.reasons = reasons
+
+
+class Denied(NotAllowed):
+    """The service or the person who was asked says no, or the approval has been used already."""
+
+
+class ApprovalExpired(NotAllowed):
+    """Nobody decided, or the receipt was not used, while the approval lasted."""
+
+
+class ApprovalTimedOut(NotAllowed):
+    """Nobody decided in the time that the caller waits; the approval may still be decided."""
+
+
 class Reason(StrEnum):
     """The first check that failed."""
 

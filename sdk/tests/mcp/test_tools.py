@@ -23,6 +23,10 @@ from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from events.models import BehaviorEvent
+from gateway.access.tests.factories import make_policy
+from gateway.approvals.models import Approval
+from gateway.approvals.tests.factories import decide
+from gateway.tests.factories import make_permitted_agent
 from tenancy.tests.factories import ACTOR, make_key, make_tenant
 from tests.conftest import Reported
 from tests.served import Service
@@ -35,7 +39,8 @@ def reported(served: Service, django_db_blocker: Any) -> Reported:
     """One agent for all tests, as they share a server."""
     with django_db_blocker.unblock(), environments.use(Environment.LIVE):
         tenant = make_tenant()
-        return Reported(make_certified_agent(tenant), make_key(tenant))
+        make_policy(tenant, always_ask=["pay"])
+        return Reported(make_permitted_agent(tenant), make_key(tenant))
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +104,8 @@ def test_tools_are_typed(play: Callable[..., Any]) -> None:
         "verify_agent",
         "verify_delegation",
         "verify_message",
+        "decide",
+        "wait_for_approval",
         "report_event",
         "obtain_token",
     }
@@ -209,6 +216,64 @@ def test_reported_event_is_stored(play: Callable[..., Any], reported: Reported) 
     assert found.structured_content["id"] == str(stored.id)
     assert found.structured_content["risk_band"] == "low"
     assert (stored.details, stored.session_id) == ({"resource": "orders"}, "s1")
+
+
+def test_act_is_asked_about_and_done_once_it_is_approved(
+    play: Callable[..., Any], service: Service, reported: Reported, settings: Any
+) -> None:
+    settings.TOKEN_ISSUER = service.address  # the approval is decided here, and used by the service
+    pay = {"action": "pay", "resource": {"type": "invoice", "id": "7"}, "details": {"amount": 900}}
+
+    async def ask(client: Client) -> list[Any]:
+        read = await client.call_tool("decide", pay | {"action": "read"})
+        other = await client.call_tool("decide", pay | {"action": "delete"})
+        asked = await client.call_tool("decide", pay)
+        given = {"approval_id": asked.structured_content["approval"]["id"], "seconds": 0}
+        return [read, other, asked, await client.call_tool("wait_for_approval", given)]
+
+    read, other, asked, waiting = play(ask)
+    approval_id = asked.structured_content["approval"]["id"]
+    with environments.use(Environment.LIVE):
+        decide(Approval.objects.get(id=approval_id))
+
+    async def act(client: Client) -> list[Any]:
+        approved = await client.call_tool("wait_for_approval", {"approval_id": approval_id})
+        used = pay | {"approval": approved.structured_content["receipt"]}
+        return [approved, *[await client.call_tool("decide", used) for _ in range(2)]]
+
+    approved, allowed, again = play(act)
+
+    found = [each.structured_content for each in (read, other, asked, allowed, again)]
+    assert [each["outcome"] for each in found] == ["allow", "deny", "ask", "allow", "deny"]
+    assert [each["decision"] for each in found] == [True, False, False, True, False]
+    assert found[1]["reasons"][0]["name"] == "scope_violation"
+    assert found[4]["reasons"][0]["name"] == "approval_already_used"
+    standings = [each.structured_content for each in (waiting, approved)]
+    assert [each["status"] for each in standings] == ["pending", "approved"]
+    assert reported.api_key not in str([read, other, asked, waiting, approved, allowed, again])
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "error"),
+    [
+        ("wait_for_approval", {"approval_id": "01a0b2c4-0000-7000-8000-000000000003"}, "404: "),
+        ("wait_for_approval", {"approval_id": "../agents"}, "404: "),
+        ("wait_for_approval", {"approval_id": "a", "seconds": 301}, "seconds"),
+        ("decide", {"action": "", "resource": {"type": "invoice", "id": "7"}}, "400: "),
+        ("decide", {"action": "read", "resource": {"type": "invoice"}}, "resource"),
+    ],
+)
+def test_what_cannot_be_asked_is_an_error_of_the_tool(
+    play: Callable[..., Any], reported: Reported, tool: str, given: dict[str, Any], error: str
+) -> None:
+    async def calls(client: Client) -> Any:
+        return await client.call_tool(tool, given)
+
+    found = play(calls)
+
+    assert found.is_error
+    assert error in found.content[0].text
+    assert reported.api_key not in found.content[0].text
 
 
 def test_unknown_agent_is_an_error_of_the_tool(play: Callable[..., Any]) -> None:

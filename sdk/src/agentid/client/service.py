@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal, Self, TypedDict, Unpack
 
 from agentid import jose
+from agentid.client.deciding import Act, Decision, carry_out, carry_out_async, decided, evaluation
 from agentid.client.generated.operations import Operations
-from agentid.client.generated.results import Metadata
+from agentid.client.generated.results import ApprovalDetail, Metadata
 from agentid.client.transport import AsyncTransport, Configuration, Prove, Transport
 from agentid.errors import ConfigurationError, NotValid, UnexpectedAnswer
 from agentid.jose import DELEGATION, HEADER_NAMES
@@ -93,6 +94,19 @@ class Client(Operations[Transport]):
             )
         return ObtainedToken.of(self.delegation.issue(agent_id, **_delegation(wanted)).token)
 
+    def decide(
+        self, agent_id: str, action: str, *, approval: str | None = None, **act: Unpack[Act]
+    ) -> Decision:
+        """Ask whether an agent may do something; the arguments are those of `Act`.
+
+        `approval` is the receipt of an approval of this very act; one that is allowed by it has used it up.
+        """
+        return Decision.of(self.decisions.evaluate(**evaluation(agent_id, action, act, approval)))
+
+    def wait_for_approval(self, approval_id: str, seconds: float | None = None) -> ApprovalDetail:
+        """Wait until an approval is decided or has expired; after so many seconds it may be pending."""
+        return carry_out(decided(self, approval_id, seconds))
+
     def close(self) -> None:
         self.transport.close()
 
@@ -118,6 +132,16 @@ class AsyncClient(Operations[AsyncTransport]):
             arguments = _exchange(agent_id, wanted, await self.oauth.metadata())
             return ObtainedToken.of((await self.oauth.exchange(**arguments)).access_token)
         return ObtainedToken.of((await self.delegation.issue(agent_id, **_delegation(wanted))).token)
+
+    async def decide(
+        self, agent_id: str, action: str, *, approval: str | None = None, **act: Unpack[Act]
+    ) -> Decision:
+        """`Client.decide`, awaited."""
+        return Decision.of(await self.decisions.evaluate(**evaluation(agent_id, action, act, approval)))
+
+    async def wait_for_approval(self, approval_id: str, seconds: float | None = None) -> ApprovalDetail:
+        """`Client.wait_for_approval`, awaited."""
+        return await carry_out_async(decided(self, approval_id, seconds))
 
     async def close(self) -> None:
         await self.transport.close()

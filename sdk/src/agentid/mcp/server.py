@@ -1,4 +1,4 @@
-"""The Model Context Protocol server with which an agent verifies peers, reports events and gets tokens."""
+"""The Model Context Protocol server with which an agent verifies peers, asks, reports and gets tokens."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,8 +16,10 @@ from agentid.reporting.encoding import ActionType
 
 INSTRUCTIONS = (
     "Verify an agent before trusting it, a delegation token before acting on it, and a signed message "
-    "before believing it. `valid: false` or a status other than active means: do not trust."
+    "before believing it. `valid: false` or a status other than active means: do not trust. Ask by decide "
+    "before an act, and do it only if `decision` is true."
 )
+WAIT_SECONDS, MOST_SECONDS = 30, 300
 Serial = Annotated[str, Field(description="Serial number of the certificate, hexadecimal")]
 
 
@@ -26,6 +28,15 @@ class ChainMember(BaseModel):
 
     sub: str
     type: Literal["human", "agent", "sub_agent", "service"]
+
+
+class ActedOn(BaseModel):
+    """What an act is done to."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str
+    id: str
 
 
 class Result(BaseModel):
@@ -58,6 +69,36 @@ class MessageVerdict(Result):
     valid: bool
     reason: str | None = None
     agent_id: str | None = None
+
+
+class WaitingFor(Result):
+    """The approval that a person is asked for."""
+
+    id: str
+    status: str
+    expires_at: str
+
+
+class ActDecision(Result):
+    """Whether this agent may act; `outcome` is allow, ask or deny, and `approval` what ask waits for."""
+
+    decision: bool
+    outcome: str
+    decision_id: str
+    reasons: list[dict[str, Any]]
+    risk_score: float | None
+    risk_band: str | None
+    approval: WaitingFor | None = None
+
+
+class ApprovalStanding(Result):
+    """An approval as it stands now; `status` is pending, approved, denied, expired or used."""
+
+    id: str
+    status: str
+    note: str
+    expires_at: str
+    receipt: str | None
 
 
 class RecordedEvent(Result):
@@ -121,6 +162,46 @@ class Tools:
             )
         return MessageVerdict.model_validate(found.raw)
 
+    async def decide(
+        self,
+        action: str,
+        resource: ActedOn,
+        action_type: ActionType | None = None,
+        details: dict[str, Any] | None = None,
+        token: str | None = None,
+        approval: str | None = None,
+    ) -> ActDecision:
+        """Ask whether this agent may do something, before it does it: only if `decision` is true.
+
+        `action_type` and `details` are those of the event that would follow. If `outcome` is ask, a person is
+        asked: call wait_for_approval with `approval.id`, then decide again with the same arguments and its
+        `receipt` as `approval`. A receipt is good for this act, once.
+        """
+        with told():
+            found = await self.client.decide(
+                self._own_id(),
+                action,
+                resource=resource.model_dump(),
+                action_type=action_type,
+                details=details,
+                token=token,
+                approval=approval,
+            )
+        waiting = None if found.approval is None else found.approval.raw
+        reasons = [each.raw for each in found.reasons]
+        return ActDecision.model_validate({**vars(found), "reasons": reasons, "approval": waiting})
+
+    async def wait_for_approval(
+        self, approval_id: str, seconds: Annotated[int, Field(ge=0, le=MOST_SECONDS)] = WAIT_SECONDS
+    ) -> ApprovalStanding:
+        """Wait for the person who is asked; if `status` still is pending, call again.
+
+        The receipt is there if `status` is approved: hand it back to decide.
+        """
+        with told():
+            found = await self.client.wait_for_approval(approval_id, seconds)
+        return ApprovalStanding.model_validate(found.raw)
+
     async def report_event(
         self,
         action_type: ActionType,
@@ -179,6 +260,8 @@ def make_server(client: AsyncClient, *, agent_id: str | None, key: DpopKey | Non
         tools.verify_agent,
         tools.verify_delegation,
         tools.verify_message,
+        tools.decide,
+        tools.wait_for_approval,
         tools.report_event,
         tools.obtain_token,
     ):

@@ -1,0 +1,241 @@
+"""Ask before an act, and wait for the person who is asked.
+
+What is asked when is a talk without I/O, as in `transport`: it yields calls and `Wait`, and receives the
+result of each, or the error that came in its place. One driver blocks, the other awaits.
+"""
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+)
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Final, Required, Self, TypedDict, TypeVar, Unpack, overload
+
+from agentid.client.generated.operations import Operations
+from agentid.client.generated.results import AccessDecision, AccessReason, ApprovalDetail, WaitingApproval
+from agentid.client.transport import AsyncTransport, Transport, Wait
+from agentid.errors import (
+    AgentIdError,
+    ApprovalExpired,
+    ApprovalTimedOut,
+    Denied,
+    NotAllowed,
+    RateLimited,
+    ServiceError,
+    Unavailable,
+    UnexpectedAnswer,
+    Unreachable,
+)
+
+T = TypeVar("T")
+Step = Callable[[], Any] | Wait
+Talk = Generator[Step, Any, T]
+ALLOW, PENDING, EXPIRED = "allow", "pending", "expired"
+LONGEST_WAIT: Final = 30  # seconds, of one request
+PAUSE: Final = 1.0  # seconds between requests that don't wait, or fail
+
+
+class Act(TypedDict, total=False):
+    """What an agent is about to do to `resource`, which has a `type` and an `id`.
+
+    `action_type` and `details` are those of the event that would follow. `token` is the delegation token that
+    the act is under.
+    """
+
+    resource: Required[Mapping[str, Any]]
+    action_type: str | None
+    details: Mapping[str, Any] | None
+    token: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """Whether the agent may act: only if `decision` is true; `outcome` is allow, ask or deny.
+
+    Of the outcome ask `approval` waits for a person. The event that follows may name the `decision_id`.
+    """
+
+    decision: bool
+    outcome: str
+    decision_id: str
+    reasons: tuple[AccessReason, ...]
+    risk_score: float | None
+    risk_band: str | None
+    approval: WaitingApproval | None
+
+    @classmethod
+    def of(cls, answer: AccessDecision) -> Self:
+        """Read the answer to one evaluation. Raises: UnexpectedAnswer."""
+        told = answer.context
+        if told.outcome is None or told.decision_id is None or answer.decision != (told.outcome == ALLOW):
+            raise UnexpectedAnswer("not a decision")
+        return cls(
+            decision=answer.decision,
+            outcome=told.outcome,
+            decision_id=told.decision_id,
+            reasons=told.reasons,
+            risk_score=told.risk_score,
+            risk_band=told.risk_band,
+            approval=told.approval,
+        )
+
+
+def evaluation(agent_id: str, action: str, act: Act, approval: str | None = None) -> dict[str, Any]:
+    """The arguments of `decisions.evaluate`."""
+    told = {**act, "approval": approval}
+    return {
+        "subject": {"type": "agent", "id": agent_id},
+        "action": {"name": action},
+        "resource": told.pop("resource"),
+        "context": {name: value for name, value in told.items() if value is not None},
+    }
+
+
+def decided(client: Operations[Any], approval_id: str, seconds: float | None) -> Talk[ApprovalDetail]:
+    """The approval once it waits no longer, or as it is after so many seconds.
+
+    Meanwhile a service that is away or busy is asked again, until the approval has expired by this machine's
+    clock. Raises: what a call raises.
+    """
+    ends = math.inf if seconds is None else time.monotonic() + seconds
+    longest = max(0, min(LONGEST_WAIT, int(client.transport.configuration.timeout) - 1))
+    found: ApprovalDetail = _told((yield partial(client.approvals.get, approval_id)))
+    while found.status == PENDING and (left := ends - time.monotonic()) > 0:
+        wait = min(longest, int(min(left, longest)))
+        answer = yield partial(client.approvals.get, approval_id, wait=wait)
+        is_passing = isinstance(answer, RateLimited | Unavailable | Unreachable)
+        if not is_passing or found.expires_at <= datetime.now(UTC):
+            found = _told(answer)
+        if is_passing or (wait == 0 and found.status == PENDING):
+            asked = answer.retry_after if isinstance(answer, ServiceError) else None
+            yield Wait(min(asked or PAUSE, max(ends - time.monotonic(), 0.0)))
+    return found
+
+
+def allowed(
+    client: Operations[Any], agent_id: str, action: str, act: Act, seconds: float | None
+) -> Talk[Decision]:
+    """The decision that allows the act. Raises: NotAllowed, and what a call raises."""
+    evaluate = client.decisions.evaluate
+    decision = Decision.of(_told((yield partial(evaluate, **evaluation(agent_id, action, act)))))
+    approval_id = None
+    if decision.approval is not None:
+        approval_id = decision.approval.id
+        found = yield from decided(client, approval_id, seconds)
+        if found.receipt is None:
+            kind, text = _ended(found)
+            raise kind(text, decision_id=decision.decision_id, approval_id=approval_id)
+        again = evaluation(agent_id, action, act, found.receipt)
+        decision = Decision.of(_told((yield partial(evaluate, **again))))
+    if not decision.decision:
+        names = tuple(each.name for each in decision.reasons)
+        kind = ApprovalExpired if "approval_expired" in names else Denied
+        text = "; ".join(each.text for each in decision.reasons) or decision.outcome
+        raise kind(text, decision_id=decision.decision_id, approval_id=approval_id, reasons=names)
+    return decision
+
+
+def _ended(approval: ApprovalDetail) -> tuple[type[NotAllowed], str]:
+    """Why an approval has no receipt."""
+    if approval.status == PENDING:
+        return ApprovalTimedOut, "nobody has decided yet"
+    if approval.status == EXPIRED:
+        return ApprovalExpired, "the approval has expired"
+    return Denied, f"the approval is {approval.status}" + (f": {approval.note}" if approval.note else "")
+
+
+def _told(answer: Any) -> Any:
+    if isinstance(answer, AgentIdError):
+        raise answer
+    return answer
+
+
+def carry_out(talk: Talk[T]) -> T:
+    """Carry a talk to its end, and block meanwhile."""
+    step = next(talk)
+    while True:
+        answer: Any = None
+        try:
+            if isinstance(step, Wait):
+                time.sleep(step.seconds)
+            else:
+                answer = step()
+        except AgentIdError as error:
+            answer = error
+        try:
+            step = talk.send(answer)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+
+async def carry_out_async(talk: Talk[T]) -> T:
+    """Carry a talk of an `AsyncClient` to its end."""
+    step = next(talk)
+    while True:
+        answer: Any = None
+        try:
+            answer = await (asyncio.sleep(step.seconds) if isinstance(step, Wait) else step())
+        except AgentIdError as error:
+            answer = error
+        try:
+            step = talk.send(answer)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+
+@contextmanager
+def _asking(talk: Talk[Decision]) -> Iterator[Decision]:
+    yield carry_out(talk)
+
+
+@asynccontextmanager
+async def _asking_async(talk: Talk[Decision]) -> AsyncIterator[Decision]:
+    yield await carry_out_async(talk)
+
+
+@overload
+def asking(
+    client: Operations[Transport],
+    agent_id: str,
+    action: str,
+    *,
+    wait_seconds: float | None = None,
+    **act: Unpack[Act],
+) -> AbstractContextManager[Decision]: ...
+
+
+@overload
+def asking(
+    client: Operations[AsyncTransport],
+    agent_id: str,
+    action: str,
+    *,
+    wait_seconds: float | None = None,
+    **act: Unpack[Act],
+) -> AbstractAsyncContextManager[Decision]: ...
+
+
+def asking(
+    client: Operations[Any],
+    agent_id: str,
+    action: str,
+    *,
+    wait_seconds: float | None = None,
+    **act: Unpack[Act],
+) -> Any:
+    """Enter the block only if the agent may act; with an `AsyncClient` by `async with`. Yields the decision.
+
+    If a person is asked, the block waits for the decision until the approval expires, or `wait_seconds`, and
+    uses the receipt, which is good once: a block that fails must ask again.
+    Raises on entry: Denied, ApprovalExpired, ApprovalTimedOut, and what a call raises.
+    """
+    talk = allowed(client, agent_id, action, act, wait_seconds)
+    return _asking(talk) if isinstance(client.transport, Transport) else _asking_async(talk)
