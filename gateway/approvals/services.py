@@ -47,7 +47,7 @@ def open_approval(
     """Ask people whether an agent may do an act, or return the approval that waits for the same act already.
 
     One that shows people another type of action, or a lower band, is replaced. Raises AgentNotFound,
-    TooManyPending, `ApprovalRefused` (agent_not_active), and `Invalid` for details that have no RFC 8785 form.
+    TooManyPending, `ApprovalRefused` (agent_not_active), and `Invalid` for details without an RFC 8785 form.
     """
     digest = receipts.action_hash(action_name, details)
     with environments.atomic():
