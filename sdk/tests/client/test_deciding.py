@@ -80,10 +80,10 @@ def deny(approval: Approval) -> None:
 
 
 def make_brief(agent: Agent) -> Approval:
-    """An approval of the payment that expires in two seconds."""
+    """An approval of the payment that expires in five seconds."""
     details = {**PAYMENT["details"], "resource": INVOICE}
     with environments.use(Environment.LIVE):
-        return make_approval(agent, details=details, ttl_seconds=2)
+        return make_approval(agent, details=details, ttl_seconds=5)
 
 
 def test_permitted_act_is_allowed(client: Client, reported: Reported) -> None:
@@ -114,39 +114,51 @@ def test_act_outside_the_scope_is_denied(client: Client, reported: Reported) -> 
     assert str(denied.value) == found.reasons[0].text
 
 
+def test_act_that_a_person_must_approve_is_put_to_one(client: Client, reported: Reported) -> None:
+    asked = client.decide(str(reported.agent.id), "pay", **PAYMENT)
+
+    assert (asked.decision, asked.outcome) == (False, "ask")
+    assert asked.approval is not None
+    assert [(str(each.id), each.status) for each in approvals_of(reported.agent)] == [
+        (asked.approval.id, "pending")
+    ]
+
+
 def test_approved_act_is_allowed_once(client: Client, reported: Reported) -> None:
     agent_id = str(reported.agent.id)
 
-    asked = client.decide(agent_id, "pay", **PAYMENT)
     with (
         person(reported.agent, decide),
         asking(client, agent_id, "pay", wait_seconds=60, **PAYMENT) as decision,
     ):
-        used = approvals_of(reported.agent)
-    assert used[0].receipt is not None
-    again = client.decide(agent_id, "pay", approval=used[0].receipt, **PAYMENT)
+        (used,) = approvals_of(reported.agent)
+    assert used.receipt is not None
+    again = client.decide(agent_id, "pay", approval=used.receipt, **PAYMENT)
 
-    assert (asked.decision, asked.outcome) == (False, "ask")
-    assert asked.approval is not None
-    assert [(str(each.id), each.status) for each in used] == [(asked.approval.id, "used")]
+    assert used.status == "used"
     assert (decision.outcome, decision.reasons[0].name) == ("allow", "approved")
     assert (again.outcome, again.reasons[0].name) == ("deny", "approval_already_used")
-    assert used[0].receipt not in repr((client.approvals.get(asked.approval.id), asked, decision))
+    assert used.receipt not in repr((client.approvals.get(str(used.id)), decision))
 
 
 def test_async_client_waits_too(service: Service, reported: Reported) -> None:
     agent_id = str(reported.agent.id)
 
-    async def play() -> tuple[str, str]:
+    async def play() -> str:
+        async with (
+            AsyncClient(service.address, reported.api_key) as client,
+            asking(client, agent_id, "pay", wait_seconds=60, **PAYMENT) as decision,
+        ):
+            return decision.outcome
+
+    async def wait_for(approval_id: str) -> str:
         async with AsyncClient(service.address, reported.api_key) as client:
-            first = await client.decide(agent_id, "pay", **PAYMENT)
-            async with asking(client, agent_id, "pay", wait_seconds=60, **PAYMENT) as decision:
-                assert first.approval is not None
-                approval = await client.wait_for_approval(first.approval.id)
-                return decision.outcome, approval.status
+            return (await client.wait_for_approval(approval_id)).status
 
     with person(reported.agent, decide):
-        assert asyncio.run(play()) == ("allow", "used")
+        assert asyncio.run(play()) == "allow"
+    (used,) = approvals_of(reported.agent)
+    assert asyncio.run(wait_for(str(used.id))) == "used"
 
 
 def test_denied_act_is_not_done(client: Client, reported: Reported) -> None:
