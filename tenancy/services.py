@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from auditlog import services as auditlog
@@ -87,22 +87,8 @@ def set_enforcement(
 
     Agents with a mode of their own keep it. Raises `TenantNotFound`.
     """
-    with environments.atomic():
-        found = get_tenant(tenant_id=tenant_id)
-        tenant = Tenant.objects.select_for_update(no_key=True).get(id=found.id)
-        before, tenant.enforcement = tenant.enforcement, enforcement
-        if before != enforcement:
-            tenant.save(update_fields=["enforcement"])
-            auditlog.record(
-                tenant_id=tenant.id,
-                action=AuditAction.TENANT_ENFORCEMENT_CHANGED,
-                affected_id=tenant.id,
-                description=f"Enforcement of tenant {tenant.name}: {before} to {enforcement}",
-                metadata={"before": before, "after": enforcement, "reason": reason},
-                actor=actor,
-                now=now,
-            )
-    return tenant
+    action, said = AuditAction.TENANT_ENFORCEMENT_CHANGED, "Enforcement of tenant {}: {} to {}"
+    return _set(tenant_id, "enforcement", enforcement, action, said, reason=reason, actor=actor, now=now)
 
 
 def set_alarm_budget(
@@ -112,18 +98,35 @@ def set_alarm_budget(
 
     Agents with a budget of their own keep it. Raises `TenantNotFound`.
     """
+    action, said = AuditAction.TENANT_ALARM_BUDGET_CHANGED, "Alarm budget of tenant {}: {:g} to {:g}"
+    return _set(tenant_id, "alarm_budget", alarm_budget, action, said, reason=reason, actor=actor, now=now)
+
+
+def _set(
+    tenant_id: UUID,
+    name: str,
+    value: Any,
+    action: AuditAction,
+    said: str,
+    *,
+    reason: str,
+    actor: Actor,
+    now: datetime,
+) -> Tenant:
+    """Set a field of a tenant, which is locked meanwhile; `said` takes the tenant's name and both values."""
     with environments.atomic():
         found = get_tenant(tenant_id=tenant_id)
         tenant = Tenant.objects.select_for_update(no_key=True).get(id=found.id)
-        before, tenant.alarm_budget = tenant.alarm_budget, alarm_budget
-        if before != alarm_budget:
-            tenant.save(update_fields=["alarm_budget"])
+        before = getattr(tenant, name)
+        setattr(tenant, name, value)
+        if before != value:
+            tenant.save(update_fields=[name])
             auditlog.record(
                 tenant_id=tenant.id,
-                action=AuditAction.TENANT_ALARM_BUDGET_CHANGED,
+                action=action,
                 affected_id=tenant.id,
-                description=f"Alarm budget of tenant {tenant.name}: {before:g} to {alarm_budget:g}",
-                metadata={"before": before, "after": alarm_budget, "reason": reason},
+                description=said.format(tenant.name, before, value),
+                metadata={"before": before, "after": value, "reason": reason},
                 actor=actor,
                 now=now,
             )

@@ -44,7 +44,7 @@ MOST_TAKEN_IN = 32
 PSEUDO_EVENTS = 25.0  # events of all agents that count beside an agent's own in what is usual
 LEAST_CREDIT = 0.5  # most of an event at medium that a grown agent's counts take in at once
 CREDIT_RATE = 0.5  # share of the budget at which they take in such events
-STRANGE_RATE = 0.2  # share of an event in what was strange of late
+STRANGE_RATE = 0.2  # share of an event in how strange the last events were
 
 
 def learn(seen: Comparison, band: str, budget: float = ALARM_BUDGET, trusted: bool = False) -> None:
