@@ -4,7 +4,6 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.admin.utils import flatten_fieldsets
 from django.core.validators import RegexValidator
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -12,9 +11,9 @@ from unfold.decorators import display
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextInputWidget
 
 from auditlog.actors.requests import actor_of
-from compliance.console.access import DEVELOPERS, access_of
+from compliance.console.access import DEVELOPERS
 from compliance.console.actions import ActionCall, ConfirmedAction
-from compliance.console.admin import AUDIT_TRAIL, TenantScopedAdmin
+from compliance.console.admin import AUDIT_TRAIL, TenantEditedAdmin
 from compliance.console.display import EMPTY, chip, chips, code, status_chip, visible
 from compliance.console.filters import ChoicesDropdownFilter, tenant_filter
 from compliance.console.navigation import NavigationLine
@@ -116,9 +115,11 @@ admin.site.register(AskPolicy, AskPolicyAdmin)
 
 
 @admin.register(GatewayRoute)
-class GatewayRouteAdmin(TenantScopedAdmin):
+class GatewayRouteAdmin(TenantEditedAdmin):
     navigation = NavigationLine("Integration", 4, "Gateway routes", "door_front")
     form = GatewayRouteForm
+    edit_roles = DEVELOPERS
+    edited = services.FIELDS
     add_roles = DEVELOPERS
     confirmed_actions = (REMOVE,)
     related_links = (AUDIT_TRAIL,)
@@ -153,22 +154,6 @@ class GatewayRouteAdmin(TenantScopedAdmin):
         lambda self, row: status_chip(row.highest_band), description="highest band", ordering="highest_band"
     )
     identifier = display(lambda self, row: code(row.pk), description="ID")
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return obj is not None and access_of(request).may(DEVELOPERS, obj.tenant_id)
-
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        if obj is None:
-            return self.add_fieldsets
-        may_edit = self.has_change_permission(request, obj)
-        return self.edit_fieldsets if may_edit else super().get_fieldsets(request, obj)
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Return every field of the page but those that are edited."""
-        if obj is None:
-            return ()
-        shown = flatten_fieldsets(self.get_fieldsets(request, obj))
-        return [name for name in shown if name not in services.FIELDS]
 
     def save_model(self, request: HttpRequest, obj: GatewayRoute, form: Any, change: bool) -> None:
         given, actor = {name: form.cleaned_data[name] for name in services.FIELDS}, actor_of(request)

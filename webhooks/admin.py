@@ -3,7 +3,6 @@
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.admin.utils import flatten_fieldsets
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
@@ -12,8 +11,14 @@ from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
 
 from auditlog.actors.requests import actor_of
-from compliance.console.access import DEVELOPERS, access_of
-from compliance.console.admin import AUDIT_TRAIL, RelatedLink, ScopedInline, TenantScopedAdmin
+from compliance.console.access import DEVELOPERS
+from compliance.console.admin import (
+    AUDIT_TRAIL,
+    RelatedLink,
+    ScopedInline,
+    TenantEditedAdmin,
+    TenantScopedAdmin,
+)
 from compliance.console.display import (
     EMPTY,
     block,
@@ -74,9 +79,11 @@ class DeletedFilter(DropdownFilter):
 
 
 @admin.register(Webhook)
-class WebhookAdmin(TenantScopedAdmin):
+class WebhookAdmin(TenantEditedAdmin):
     navigation = NavigationLine("Integration", 1, "Webhooks", "webhook")
     form = WebhookForm
+    edit_roles = DEVELOPERS
+    edited = EDITABLE
     add_roles = DEVELOPERS
     secret_fields = frozenset({"secret", "previous_secret"})
     confirmed_actions = WEBHOOK_ACTIONS
@@ -123,19 +130,7 @@ class WebhookAdmin(TenantScopedAdmin):
         return rows
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        if obj is None or obj.deleted_at is not None:
-            return False
-        return access_of(request).may(DEVELOPERS, obj.tenant_id)
-
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        may_edit = obj is not None and self.has_change_permission(request, obj)
-        return self.edit_fieldsets if may_edit else super().get_fieldsets(request, obj)
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Return every field of the page but those that are edited: the services set the others."""
-        if obj is None:
-            return ()
-        return [name for name in flatten_fieldsets(self.get_fieldsets(request, obj)) if name not in EDITABLE]
+        return super().has_change_permission(request, obj) and obj.deleted_at is None
 
     def save_model(self, request: HttpRequest, obj: Webhook, form: Any, change: bool) -> None:
         actor = actor_of(request)

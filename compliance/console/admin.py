@@ -14,7 +14,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.contrib.admin.options import IncorrectLookupParameters, ShowFacets
 from django.contrib.admin.sites import AdminSite
-from django.contrib.admin.utils import quote, unquote
+from django.contrib.admin.utils import flatten_fieldsets, quote, unquote
 from django.contrib.admin.views.main import ERROR_FLAG
 from django.contrib.admin.widgets import AutocompleteSelect
 from django.core.exceptions import PermissionDenied, ValidationError
@@ -365,6 +365,28 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
 
     def row_url(self, row: Any) -> str:
         return self.row_page_url(row, "change")
+
+
+class TenantEditedAdmin(TenantScopedAdmin):
+    """A page of rows whose `edited` fields people in `edit_roles` change; services set the others."""
+
+    edit_roles: frozenset[ConsoleRole]
+    edited: tuple[str, ...]
+    edit_fieldsets: ClassVar[Any]
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return obj is not None and access_of(request).may(self.edit_roles, obj.tenant_id)
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        may_edit = obj is not None and self.has_change_permission(request, obj)
+        return self.edit_fieldsets if may_edit else super().get_fieldsets(request, obj)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Return every field of the page but those that are edited."""
+        if obj is None:
+            return ()
+        shown = flatten_fieldsets(self.get_fieldsets(request, obj))
+        return [name for name in shown if name not in self.edited]
 
 
 class SystemAdmin(TenantScopedAdmin):

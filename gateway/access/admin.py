@@ -4,16 +4,15 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.contrib.admin.utils import flatten_fieldsets
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from auditlog.actors.requests import actor_of
 from compliance.api.exceptions import describe
-from compliance.console.access import OFFICERS, access_of
+from compliance.console.access import OFFICERS
 from compliance.console.actions import ActionCall, ConfirmedAction
-from compliance.console.admin import AUDIT_TRAIL, TenantScopedAdmin
+from compliance.console.admin import AUDIT_TRAIL, TenantEditedAdmin
 from compliance.console.display import EMPTY, chip, chips, code, column
 from compliance.console.filters import ChoicesDropdownFilter, tenant_filter
 from compliance.console.navigation import NavigationLine
@@ -92,9 +91,11 @@ REMOVE = ConfirmedAction(
 )
 
 
-class AskPolicyAdmin(TenantScopedAdmin):
+class AskPolicyAdmin(TenantEditedAdmin):
     navigation = NavigationLine("Agents", 7, "Approval policies", "front_hand")
     form = AskPolicyForm
+    edit_roles = OFFICERS
+    edited = services.FIELDS
     add_roles = OFFICERS
     confirmed_actions = (REMOVE,)
     related_links = (AUDIT_TRAIL,)
@@ -118,22 +119,6 @@ class AskPolicyAdmin(TenantScopedAdmin):
     asked_from = column("asked from", lambda row: chip(row.get_ask_from_display()), ordering="ask_from")
     names = column("always asked", lambda row: chips(row.always_ask) if row.always_ask else EMPTY)
     identifier = column("ID", lambda row: code(row.pk))
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return obj is not None and access_of(request).may(OFFICERS, obj.tenant_id)
-
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        if obj is None:
-            return self.add_fieldsets
-        may_edit = self.has_change_permission(request, obj)
-        return self.edit_fieldsets if may_edit else super().get_fieldsets(request, obj)
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Return every field of the page but those that are edited."""
-        if obj is None:
-            return ()
-        shown = flatten_fieldsets(self.get_fieldsets(request, obj))
-        return [name for name in shown if name not in services.FIELDS]
 
     def save_model(self, request: HttpRequest, obj: AskPolicy, form: Any, change: bool) -> None:
         applies_to = obj.applies_to if change else form.cleaned_data["applies_to"]
