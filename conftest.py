@@ -31,6 +31,7 @@ from compliance.tests.client import ApiClient
 from compliance.tests.owner import owning
 from compliance.tests.redis_servers import NOWHERE, redis_at
 
+pytest_plugins = ["compliance.tests.stack"]
 # A busy machine is slow, which is no finding.
 settings.register_profile("service", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("service")

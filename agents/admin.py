@@ -1,26 +1,43 @@
 """Agents in the console."""
 
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, Final
 
-from django.contrib import admin
+from django import forms
+from django.core.validators import RegexValidator
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.decorators import display
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from agents import services
-from agents.models import Agent, AgentStatus
-from agents.querysets import AgentQuerySet
+from agents.blueprints.inheritance import owner_columns
+from agents.models import MAX_EMAIL_LENGTH, OWNER_ROLES, Agent, AgentStatus
+from agents.querysets import IS_ORPHAN, NEEDS_ATTENTION, AgentQuerySet
 from agents.risk import HIGH, MEDIUM, band_of
+from agents.serializers import EMAIL_PATTERN
 from auditlog.actors.requests import actor_of
 from compliance.console import filters
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantScopedAdmin
-from compliance.console.display import chips, code, pretty_json, score_chip, status_chip, visible
+from compliance.console.display import EMPTY, chip, chips, code, pretty_json, score_chip, status_chip, visible
 from compliance.console.navigation import NavigationLine
 from tenancy.console_actions import AgentBudgetForm, AgentModeForm, mode_chip
 from tenancy.models import Enforcement
+
+SECTIONS: Final = {
+    "Agent": ("label", "mode", "tenant", "description"),
+    "Identity": ("identifier", "did", "inbox_address"),
+    "Model": ("model", "version", "hash"),
+    "Authority": ("scope", "limits", "validity_days", "blueprint"),
+    "Agent card": ("card",),
+    "Risk": ("budget", "risk_updated_at", "last_high_risk_at", "would_have_stopped_at"),
+    "Metadata": ("metadata_json",),
+    "Life": ("created_at", "updated_at", "status_changed_at", "reinstated_at", "dormant_at"),
+}
+"""What a page shows below the agent's summary, which `ops` puts there."""
 
 
 class RiskFilter(filters.DropdownFilter):
@@ -32,6 +49,7 @@ class RiskFilter(filters.DropdownFilter):
         "high": Q(risk_score__gte=HIGH),
         "medium": Q(risk_score__gte=MEDIUM, risk_score__lt=HIGH),
         "low": Q(risk_score__lt=MEDIUM),
+        "attention": NEEDS_ATTENTION,
     }
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
@@ -55,66 +73,149 @@ class ModeFilter(filters.DropdownFilter):
         return queryset.in_mode(value) if value in Enforcement.values else queryset
 
 
-def set_mode(call: ActionCall) -> str:
-    agent, _ = services.update(
-        tenant_id=call.row.tenant_id,
-        agent_id=call.row.id,
-        changes={"enforcement": call.data["enforcement"] or None},
-        reason=call.data["reason"],
-        actor=actor_of(call.request),
-        now=call.now,
+class OwnerFilter(filters.DropdownFilter):
+    """Filter by whether somebody answers for the agent; retired ones need nobody."""
+
+    title = "owner"
+    parameter_name = "owner"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("none", "Without an owner"), ("some", "With an owner")]
+
+    def queryset(self, request: HttpRequest, queryset: AgentQuerySet) -> AgentQuerySet:
+        return queryset.orphaned({"none": True, "some": False}.get(self.value() or ""))
+
+
+class DormantFilter(filters.DropdownFilter):
+    """Filter by whether an active agent has not reported for too long."""
+
+    title = "dormant"
+    parameter_name = "dormant"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("yes", "Dormant"), ("no", "Not dormant")]
+
+    def queryset(self, request: HttpRequest, queryset: AgentQuerySet) -> AgentQuerySet:
+        return queryset.dormant({"yes": True, "no": False}.get(self.value() or ""))
+
+
+class OwnerForm(forms.Form):
+    """A person who answers for an agent, or nobody."""
+
+    role = forms.ChoiceField(
+        choices=[(role, role.replace("_", " ").capitalize()) for role in OWNER_ROLES],
+        widget=UnfoldAdminSelectWidget,
     )
-    return f"The mode of {visible(agent)} is now {agent.effective_enforcement}."
+    name = forms.CharField(
+        max_length=255,
+        required=False,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="Without name and e-mail nobody has the role.",
+    )
+    email = forms.CharField(
+        max_length=MAX_EMAIL_LENGTH,
+        required=False,
+        label="E-mail",
+        validators=[RegexValidator(EMAIL_PATTERN, "Enter an e-mail address.")],
+        widget=UnfoldAdminTextInputWidget,
+    )
+
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean() or self.cleaned_data
+        if not self.errors and bool(data["name"]) != bool(data["email"]):
+            self.add_error("name", "Give both name and e-mail, or neither.")
+        return data
 
 
-SET_MODE = ConfirmedAction(
-    name="enforcement",
-    label="Set mode",
-    icon="policy",
-    explanation=(
-        "Sets what follows when the agent reaches the risk threshold, whatever its tenant's mode. Its events "
-        "are scored, audited and announced in both modes; people can stop it in both. Setting the mode stops "
-        "it for past events only if the last minutes still hold too many."
+class SuccessorForm(OwnerForm):
+    """The person who takes the place of an agent's owner or backup owner, at all that person's agents."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["role"].label = "Who leaves"
+        self.fields["name"].required = self.fields["email"].required = True
+        self.fields["name"].help_text = "The successor."
+
+
+def _setting(
+    name: str,
+    label: str,
+    icon: str,
+    explanation: str,
+    form: type[forms.Form],
+    changes: Callable[[dict[str, Any]], dict[str, Any]],
+    said: Callable[[Agent, dict[str, Any]], str],
+) -> ConfirmedAction:
+    """Return an action that sets columns of an agent: `changes` of the form's data, told as `said`."""
+
+    def run(call: ActionCall) -> str:
+        agent, _ = services.update(
+            tenant_id=call.row.tenant_id,
+            agent_id=call.row.id,
+            changes=changes(call.data),
+            reason=call.data.get("reason", ""),
+            actor=actor_of(call.request),
+            now=call.now,
+        )
+        return said(agent, call.data)
+
+    return ConfirmedAction(name, label, icon, explanation, run, is_offered=_is_not_retired, form_class=form)
+
+
+def _is_not_retired(agent: Agent) -> bool:
+    return agent.status != AgentStatus.RETIRED
+
+
+def _told_owner(agent: Agent, data: dict[str, Any]) -> str:
+    role = data["role"]
+    return f"The {role.replace('_', ' ')} of {visible(agent)} is now {person_shown(getattr(agent, role))}."
+
+
+SET_OWNER = _setting(
+    "owner",
+    "Set owner",
+    "person",
+    "Names a person who answers for the agent, and whom a mail tells of strikes and stops. The owner may "
+    "decide on approvals by a link. Certificates do not name people; the audit log does.",
+    OwnerForm,
+    lambda data: owner_columns(
+        data["role"], {name: data[name] for name in ("name", "email")} if data["name"] else None
     ),
-    run=set_mode,
-    is_offered=lambda agent: agent.status != AgentStatus.RETIRED,
-    form_class=AgentModeForm,
+    _told_owner,
+)
+SET_MODE = _setting(
+    "enforcement",
+    "Set mode",
+    "policy",
+    "Sets what follows when the agent reaches the risk threshold, whatever its tenant's mode. Its events "
+    "are scored, audited and announced in both modes; people can stop it in both. Setting the mode stops "
+    "it for past events only if the last minutes still hold too many.",
+    AgentModeForm,
+    lambda data: {"enforcement": data["enforcement"] or None},
+    lambda agent, _: f"The mode of {visible(agent)} is now {agent.effective_enforcement}.",
+)
+SET_BUDGET = _setting(
+    "alarm_budget",
+    "Set alarm budget",
+    "tune",
+    "Sets how many of the agent's ordinary events may ask for a look, whatever its tenant's budget. A "
+    "smaller budget finds less. Events of the past keep their scores.",
+    AgentBudgetForm,
+    lambda data: {"alarm_budget": data["alarm_budget"]},
+    lambda agent, _: f"The alarm budget of {visible(agent)} is now {agent.effective_alarm_budget:g}.",
 )
 
 
-def set_budget(call: ActionCall) -> str:
-    agent, _ = services.update(
-        tenant_id=call.row.tenant_id,
-        agent_id=call.row.id,
-        changes={"alarm_budget": call.data["alarm_budget"]},
-        reason=call.data["reason"],
-        actor=actor_of(call.request),
-        now=call.now,
-    )
-    return f"The alarm budget of {visible(agent)} is now {agent.effective_alarm_budget:g}."
+def person_shown(person: dict[str, str] | None) -> str:
+    return EMPTY if person is None else f"{visible(person['name'])} <{visible(person['email'])}>"
 
 
-SET_BUDGET = ConfirmedAction(
-    name="alarm_budget",
-    label="Set alarm budget",
-    icon="tune",
-    explanation=(
-        "Sets how many of the agent's ordinary events may ask for a look, whatever its tenant's budget. A "
-        "smaller budget finds less. Events of the past keep their scores."
-    ),
-    run=set_budget,
-    is_offered=lambda agent: agent.status != AgentStatus.RETIRED,
-    form_class=AgentBudgetForm,
-)
-
-
-@admin.register(Agent)
 class AgentAdmin(TenantScopedAdmin):
-    """Agents, read-only but for mode and budget; `certificates` adds the actions that touch certificates."""
+    """Agents, read-only but for owners, mode and budget; `certificates` adds what touches certificates."""
 
     found_by_name = True
     navigation = NavigationLine("Agents", 1, "Agents", "smart_toy")
-    confirmed_actions: ClassVar[tuple[ConfirmedAction, ...]] = (SET_MODE, SET_BUDGET)
+    confirmed_actions: ClassVar[tuple[ConfirmedAction, ...]] = (SET_OWNER, SET_MODE, SET_BUDGET)
     related_links = (
         RelatedLink("Certificates", "workspace_premium", "certificates_certificate", "agent__id__exact"),
         RelatedLink("Events", "timeline", "events_behaviorevent", "agent__id__exact"),
@@ -122,40 +223,43 @@ class AgentAdmin(TenantScopedAdmin):
         RelatedLink("Incidents", "emergency_home", "incidents_incident", "agents__agent_id"),
         AUDIT_TRAIL,
     )
-    list_display = ("label", "state", "risk", "tenant", "model", "version", "last_high_risk_at", "created_at")
+    list_display = (
+        *("label", "state", "risk", "owner_shown", "tenant", "model", "last_high_risk_at"),
+        "created_at",
+    )
     list_select_related = ("tenant",)
     list_filter = (
         ("status", filters.ChoicesDropdownFilter),
         RiskFilter,
         ModeFilter,
+        OwnerFilter,
+        DormantFilter,
         filters.tenant_filter(),
         ("created_at", filters.RangeDateTimeFilter),
     )
-    search_fields = ("name", "model", "model_hash")
-    search_help_text = "Name, model, model hash or agent ID"
+    search_fields = ("name", "model", "model_hash", "owner_email", "backup_owner_email")
+    search_help_text = "Name, model, model hash, e-mail of an owner or backup owner, or agent ID"
     date_hierarchy = "created_at"
     ordering = ("-created_at", "-id")
-    fieldsets = (
-        (None, {"fields": ("label", "state", "mode", "status_reason", "tenant", "description")}),
-        ("Identity", {"fields": ("identifier", "did", "inbox_address")}),
-        ("Model", {"fields": ("model", "version", "hash")}),
-        ("Authority", {"fields": ("scope", "limits")}),
-        ("Agent card", {"fields": ("card",)}),
-        (
-            "Risk",
-            {"fields": ("risk", "budget", "risk_updated_at", "last_high_risk_at", "would_have_stopped_at")},
-        ),
-        ("Metadata", {"fields": ("metadata_json",)}),
-        ("Life", {"fields": ("created_at", "updated_at", "status_changed_at", "reinstated_at")}),
+    fieldsets: ClassVar[Any] = tuple(
+        (title, {"fields": fields, "classes": ("collapse",)}) for title, fields in SECTIONS.items()
     )
     readonly_fields: ClassVar[tuple[str, ...]] = (
-        *("label", "state", "mode", "identifier", "did", "hash", "scope", "limits", "risk", "metadata_json"),
-        *("card", "budget"),
+        *("label", "mode", "identifier", "did", "hash", "scope", "limits", "metadata_json", "card", "budget"),
+        "blueprint",
     )
 
     label = display(lambda self, agent: visible(agent.name), description="name", ordering="name")
     identifier = display(lambda self, agent: code(agent.pk), description="ID")
+    blueprint = display(lambda self, agent: code(agent.blueprint_id) or EMPTY, description="blueprint")
     did = display(lambda self, agent: code(agent.did), description="DID")
+    owner_shown = display(
+        lambda self, agent: (
+            chip("no owner", "warning") if agent.is_orphan else visible(agent.owner_name or EMPTY)
+        ),
+        description="owner",
+        ordering="owner_name",
+    )
     hash = display(lambda self, agent: code(agent.model_hash), description="model hash")
     limits = display(lambda self, agent: pretty_json(agent.financial_scope), description="financial scope")
     risk = display(
@@ -166,6 +270,10 @@ class AgentAdmin(TenantScopedAdmin):
     card = display(lambda self, agent: pretty_json(agent.agent_card), description="published card")
     metadata_json = display(lambda self, agent: pretty_json(agent.metadata), description="metadata")
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: QuerySet[Any] = super().get_queryset(request).annotate(is_orphan=IS_ORPHAN)
+        return rows
+
     @display(description="status", ordering="status")
     def state(self, agent: Agent) -> str:
         """Show the status, and that the agent is only observed, wherever the agent is listed."""
@@ -174,8 +282,9 @@ class AgentAdmin(TenantScopedAdmin):
         )
 
     def mark(self, agent: Agent) -> SafeString | str:
-        """Return the chip of an agent that is only observed."""
-        return mode_chip(agent.effective_enforcement) if agent.is_observed else ""
+        """Return the chips of an agent that is only observed, or dormant."""
+        observed = mode_chip(agent.effective_enforcement) if agent.is_observed else ""
+        return format_html("{}{}", observed, chip("dormant", "warning") if agent.dormant_at else "")
 
     @display(description="mode")
     def mode(self, agent: Agent) -> str:

@@ -1,5 +1,7 @@
 """Errors of agents."""
 
+from collections.abc import Iterable
+
 from compliance.core.errors import Forbidden, InvalidState, NotFound
 
 
@@ -29,3 +31,16 @@ class AgentNotSuspended(InvalidState):
 
 class AgentAlreadySuspended(InvalidState):
     message = "Agent is already suspended"
+
+
+class BlueprintNotFound(NotFound):
+    message = "Blueprint not found"
+
+
+class RenewalNotFound(NotFound):
+    message = "Renewal not found"
+
+
+class WiderThanBlueprint(InvalidState):
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__(f"The agent would go beyond its blueprint: {', '.join(names)}")

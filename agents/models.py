@@ -6,15 +6,35 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import CheckConstraint, Q
+from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
 
-from agents.querysets import AgentQuerySet
+from agents.querysets import AgentQuerySet, BlueprintQuerySet, BlueprintRenewalQuerySet
+from auditlog.vocabulary import Actor, ActorKind
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id, parse_id
-from compliance.stores.tenant_keys import TenantRow
+from compliance.stores.tenant_keys import TenantForeignKey, TenantRow
 from tenancy.alarm_budgets import LEAST_BUDGET, MOST_BUDGET
 from tenancy.models import Enforcement, Tenant
+
+MAX_EMAIL_LENGTH = 254
+MOST_DAYS = 365  # of a certificate's life
+OWNER_ROLES = ("owner", "backup_owner")
+MAX_ACTION_NAME = 256
+MOST_UNRENEWED = 100
+"""Agents that a renewal shows of those it skipped, or failed at."""
+MOST_ALWAYS = 100
+DEFAULT_TTL, SHORTEST_TTL, LONGEST_TTL = 900, 60, 86_400
+"""How long an approval may wait for its decision and its use, in seconds."""
+
+
+class AskFrom(models.TextChoices):
+    """The lowest band of a score from which a person is asked."""
+
+    NEVER = "never"
+    MEDIUM = "medium"
+    HIGH = "high"
 
 
 class AgentStatus(models.TextChoices):
@@ -53,13 +73,59 @@ def parse_did(text: str) -> AgentDid | None:
     return None
 
 
-class Agent(TenantRow):
+def _person(name: str | None, email: str | None) -> dict[str, str] | None:
+    return None if name is None or email is None else {"name": name, "email": email}
+
+
+class OwnedRow(TenantRow):
+    """A row that people answer for."""
+
+    owner_name = models.CharField(max_length=255, null=True)  # noqa: DJ001
+    owner_email = models.CharField(max_length=MAX_EMAIL_LENGTH, null=True)  # noqa: DJ001
+    backup_owner_name = models.CharField(max_length=255, null=True)  # noqa: DJ001
+    backup_owner_email = models.CharField(max_length=MAX_EMAIL_LENGTH, null=True)  # noqa: DJ001
+
+    class Meta:
+        abstract = True
+
+    @property
+    def owner(self) -> dict[str, str] | None:
+        """The person who answers for the row."""
+        return _person(self.owner_name, self.owner_email)
+
+    @property
+    def backup_owner(self) -> dict[str, str] | None:
+        """The person who answers for the row while its owner is away."""
+        return _person(self.backup_owner_name, self.backup_owner_email)
+
+
+def _budget_in_range(name: str) -> CheckConstraint:
+    within = Q(alarm_budget__gte=LEAST_BUDGET, alarm_budget__lte=MOST_BUDGET)
+    return CheckConstraint(condition=within, name=name)
+
+
+def _days_in_range(name: str) -> CheckConstraint:
+    return CheckConstraint(condition=Q(validity_days__gte=1, validity_days__lte=MOST_DAYS), name=name)
+
+
+def _is_whole(role: str, name: str) -> CheckConstraint:
+    """A person has both a name and an address."""
+    columns = (f"{role}_name", f"{role}_email")
+    somebody = Q(**{f"{column}__isnull": False for column in columns})
+    return CheckConstraint(condition=Q(**dict.fromkeys(columns)) | somebody, name=name)
+
+
+class Agent(OwnedRow):
     """A registered AI agent. `risk_score` is its rolling score over 30 days, written by `events`.
 
     `stopped_by_strikes`: how many stopped it; None unless the service did. `reinstated_at`: when that was
     last undone; earlier strikes do not count. `enforcement` or `alarm_budget` None: the tenant's counts.
     `would_have_stopped_at`: the last strike that found the agent over the risk threshold while it was only
-    observed. `agent_card`: what its public A2A card is made of; without it there is none.
+    observed. `agent_card`: what its public A2A card is made of; without it there is none. `owner_*`: the
+    person who answers for it; certificates do not name people. `dormant_at`: when the service found it active
+    without an event for too long; None once it reports again, or changes status. `own_fields`: what it states
+    itself of that which it could have from its blueprint. `validity_days`: the longest life of its
+    certificates.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -80,10 +146,14 @@ class Agent(TenantRow):
     metadata = models.JSONField(null=True)
     financial_scope = models.JSONField(null=True)
     agent_card = models.JSONField(null=True)
+    blueprint_id = models.UUIDField(null=True)
+    own_fields = ArrayField(models.CharField(max_length=32), default=list, db_default=[])
+    validity_days = models.PositiveSmallIntegerField(null=True)
     risk_score = models.FloatField(default=0.0)
     risk_updated_at = models.DateTimeField(null=True)
     last_high_risk_at = models.DateTimeField(null=True)
     would_have_stopped_at = models.DateTimeField(null=True)
+    dormant_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
 
@@ -91,17 +161,30 @@ class Agent(TenantRow):
 
     class Meta:
         ordering = ["-created_at", "-id"]
-        indexes = [models.Index(fields=["tenant", "-created_at", "-id"], name="agents_tenant_time")]
+        indexes = [
+            models.Index(fields=["tenant", "-created_at", "-id"], name="agents_tenant_time"),
+            models.Index(fields=["tenant", "model_hash", "-created_at", "-id"], name="agents_model_hash"),
+            models.Index(
+                fields=["tenant", "-created_at", "-id"],
+                condition=Q(dormant_at__isnull=False),
+                name="agents_dormant",
+            ),
+            models.Index(
+                fields=["tenant", "blueprint_id", "-created_at", "-id"],
+                condition=Q(blueprint_id__isnull=False),
+                name="agents_of_blueprint",
+            ),
+        ]
         constraints = [
             CheckConstraint(condition=Q(status__in=AgentStatus.values), name="agents_status_known"),
             CheckConstraint(condition=Q(enforcement__in=Enforcement.values), name="agents_enforcement_known"),
             CheckConstraint(condition=~Q(name=""), name="agents_name_present"),
             CheckConstraint(condition=~Q(model_hash=""), name="agents_model_hash_present"),
             CheckConstraint(condition=Q(risk_score__gte=0, risk_score__lte=1), name="agents_risk_in_range"),
-            CheckConstraint(
-                condition=Q(alarm_budget__gte=LEAST_BUDGET, alarm_budget__lte=MOST_BUDGET),
-                name="agents_alarm_budget_in_range",
-            ),
+            _budget_in_range("agents_alarm_budget_in_range"),
+            _days_in_range("agents_validity_in_range"),
+            _is_whole("owner", "agents_owner_whole"),
+            _is_whole("backup_owner", "agents_backup_owner_whole"),
         ]
 
     def __str__(self) -> str:
@@ -114,7 +197,7 @@ class Agent(TenantRow):
 
     @property
     def effective_enforcement(self) -> str:
-        """The mode that counts: the agent's own, else its tenant's. `with_mode()` reads both in one query."""
+        """The mode that counts: the agent's own, else its tenant's. `with_tenant()` reads both at once."""
         return self.enforcement or self.tenant.enforcement
 
     @property
@@ -137,3 +220,135 @@ class Agent(TenantRow):
         """The agent's decentralized identifier."""
         is_live = self._state.db in (None, "default")
         return str(AgentDid(Environment.LIVE if is_live else Environment.TEST, self.id))
+
+
+class OwnerMail(models.Model):
+    """A message to the owners of an agent that waits to be sent; `sealed` holds it, encrypted."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+")
+    sealed = models.BinaryField()
+    created_at = models.DateTimeField()
+    next_attempt_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        ordering = ["next_attempt_at", "id"]
+
+    def __str__(self) -> str:
+        return f"mail {self.id}"
+
+
+class Blueprint(OwnedRow):
+    """What agents of a kind have in common; None: it says nothing of that.
+
+    Agents hold copies of what they inherit, and may state narrower limits. `ask_policy`: when a person is
+    asked before their acts, read as it is now.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="blueprints")
+    name = models.CharField(max_length=255)
+    model = models.CharField(max_length=255, null=True)  # noqa: DJ001
+    model_hash = models.CharField(max_length=512, null=True)  # noqa: DJ001
+    version = models.CharField(max_length=255, null=True)  # noqa: DJ001
+    permitted_actions = models.JSONField(null=True)
+    financial_scope = models.JSONField(null=True)
+    validity_days = models.PositiveSmallIntegerField(null=True)
+    alarm_budget = models.FloatField(null=True)
+    ask_policy = models.JSONField(null=True)
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField()
+
+    objects = BlueprintQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        indexes = [Index(fields=["tenant", "-created_at", "-id"], name="blueprints_tenant_time")]
+        constraints = [
+            CheckConstraint(condition=~Q(name=""), name="blueprints_name_present"),
+            CheckConstraint(condition=~Q(model_hash=""), name="blueprints_model_hash_present"),
+            _days_in_range("blueprints_validity_in_range"),
+            _budget_in_range("blueprints_alarm_budget_in_range"),
+            _is_whole("owner", "blueprints_owner_whole"),
+            _is_whole("backup_owner", "blueprints_backup_owner_whole"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class BlueprintRenewal(models.Model):
+    """Picked agents of a blueprint that are brought up to date; `certificates` works on them.
+
+    `matched` counts its rows. `worked_at`: when something was last done of them.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+")
+    blueprint = models.ForeignKey(Blueprint, on_delete=models.PROTECT, related_name="renewals")
+    matched = models.PositiveIntegerField()
+    started_by = models.CharField(max_length=255)
+    started_by_kind = models.CharField(max_length=16, choices=ActorKind.choices)
+    started_at = models.DateTimeField()
+    worked_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+
+    objects = BlueprintRenewalQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-started_at", "-id"]
+        indexes = [
+            Index(fields=["tenant", "-started_at", "-id"], name="blueprints_renewals"),
+            Index(fields=["worked_at"], condition=Q(ended_at=None), name="blueprints_renewals_running"),
+        ]
+        constraints = [
+            CheckConstraint(
+                condition=Q(ended_at=None) | Q(ended_at__gte=F("started_at")), name="blueprints_renewal_ends"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.matched} agents of {self.blueprint}"
+
+    @property
+    def actor(self) -> Actor:
+        """Who began it, to record what is done later."""
+        return Actor(ActorKind(self.started_by_kind), self.started_by)
+
+
+class RenewalOutcome(models.TextChoices):
+    """What a renewal did to an agent; `updated`: its certificate states nothing of what changed."""
+
+    PENDING = "pending"
+    RENEWED = "renewed"
+    UPDATED = "updated"
+    UNCHANGED = "unchanged"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+
+
+class RenewedAgent(models.Model):
+    """An agent of a renewal. `replaced_id`: once it is updated, the certificate that is to be renewed."""
+
+    id = models.BigAutoField(primary_key=True)
+    tenant = models.ForeignKey(
+        Tenant, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    )
+    renewal = TenantForeignKey(BlueprintRenewal, on_delete=models.PROTECT, related_name="agents")
+    agent_id = models.UUIDField()
+    outcome = models.CharField(max_length=16, choices=RenewalOutcome.choices, default=RenewalOutcome.PENDING)
+    replaced_id = models.UUIDField(null=True)
+    error = models.CharField(max_length=255, blank=True)
+
+    class Meta:
+        ordering = ["id"]
+        indexes = [
+            Index(fields=["renewal", "id"], condition=Q(outcome="pending"), name="blueprints_agents_due")
+        ]
+        constraints = [
+            UniqueConstraint(fields=["renewal", "agent_id"], name="blueprints_agent_once"),
+            CheckConstraint(condition=Q(outcome__in=RenewalOutcome.values), name="blueprints_outcome_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.agent_id} {self.outcome}"

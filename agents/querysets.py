@@ -1,16 +1,21 @@
 """Queries for agents."""
 
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from django.db import models
-from django.db.models import Q
+from django.db.models import Q, TextField
+from django.db.models.functions import Cast
 
-from agents.errors import AgentNotFound
-from compliance.core.identifiers import parse_id
+from agents.errors import AgentNotFound, BlueprintNotFound, RenewalNotFound
+from agents.risk import MEDIUM
+from compliance.stores.rows import TenantRows
 
 if TYPE_CHECKING:
-    from agents.models import Agent
+    from agents.models import Agent, Blueprint, BlueprintRenewal
+
+PATIENCE: Final = timedelta(seconds=5)
+"""How long the renewal of a certificate may take before another process goes on."""
 
 
 def is_in_mode(enforcement: str) -> Q:
@@ -18,30 +23,77 @@ def is_in_mode(enforcement: str) -> Q:
     return Q(enforcement=enforcement) | Q(enforcement=None, tenant__enforcement=enforcement)
 
 
-class AgentQuerySet(models.QuerySet["Agent"]):
+IS_ORPHAN: Final = Q(owner_email=None) & ~Q(status="retired")
+"""Nobody answers for the agent; retired ones need nobody."""
+
+NEEDS_ATTENTION: Final = Q(status="suspended") | Q(status="active", risk_score__gte=MEDIUM)
+"""A person should review the agent: it is suspended, or risky while active."""
+
+
+def is_answered_for_by(email: str) -> Q:
+    """Match the rows whose owner or backup owner has this address, in any case."""
+    return Q(owner_email__iexact=email) | Q(backup_owner_email__iexact=email)
+
+
+class AgentQuerySet(TenantRows["Agent"]):
     """Agents of the current environment."""
 
-    def for_tenant(self, tenant_id: UUID) -> "AgentQuerySet":
-        return self.filter(tenant_id=tenant_id)
+    missing = AgentNotFound
 
     def with_status(self, status: str | None) -> "AgentQuerySet":
         return self.filter(status=status) if status else self
 
-    def with_mode(self) -> "AgentQuerySet":
-        """Read the tenant too, whose mode counts for agents without one of their own."""
+    def owned_by(self, email: str | None) -> "AgentQuerySet":
+        """Filter by the owner's address, in any case; all without an address."""
+        return self if email is None else self.filter(owner_email__iexact=email)
+
+    def answered_for_by(self, email: str) -> "AgentQuerySet":
+        """Filter by the address of the owner or the backup owner, in any case."""
+        return self.filter(is_answered_for_by(email))
+
+    def orphaned(self, orphaned: bool | None = True) -> "AgentQuerySet":
+        """Return the agents that nobody answers for, but retired ones; the others if False, all if None."""
+        return self if orphaned is None else self.filter(IS_ORPHAN if orphaned else ~IS_ORPHAN)
+
+    def dormant(self, is_dormant: bool | None) -> "AgentQuerySet":
+        return self if is_dormant is None else self.filter(dormant_at__isnull=not is_dormant)
+
+    def of_blueprint(self, blueprint_id: UUID | None) -> "AgentQuerySet":
+        return self.filter(blueprint_id=blueprint_id) if blueprint_id else self
+
+    def with_model_hash(self, model_hash: str | None) -> "AgentQuerySet":
+        return self.filter(model_hash=model_hash) if model_hash else self
+
+    def matching(self, text: str | None) -> "AgentQuerySet":
+        """Agents that have `text` within their name or id, in any case."""
+        if not text:
+            return self
+        named = self.alias(id_text=Cast("id", TextField()))
+        return named.filter(Q(name__icontains=text) | Q(id_text__icontains=text))
+
+    def with_tenant(self) -> "AgentQuerySet":
+        """Read the tenant too, whose mode and budget count for agents without their own."""
         return self.select_related("tenant")
 
     def in_mode(self, enforcement: str) -> "AgentQuerySet":
         """Filter by the mode that counts."""
         return self.filter(is_in_mode(enforcement))
 
-    def locked(self) -> "AgentQuerySet":
-        """Lock the rows until the transaction ends; rows that refer to them can still be created."""
-        return self.select_for_update(of=("self",), no_key=True)
 
-    def find(self, agent_id: Any) -> "Agent":
-        """Return the agent with an id from a client; raises `AgentNotFound`, also if malformed."""
-        agent = self.filter(id=parse_id(str(agent_id))).first()
-        if agent is None:
-            raise AgentNotFound()
-        return agent
+class BlueprintQuerySet(TenantRows["Blueprint"]):
+    """Blueprints of the current environment."""
+
+    missing = BlueprintNotFound
+
+
+class BlueprintRenewalQuerySet(TenantRows["BlueprintRenewal"]):
+    """Renewals of blueprints' agents in the current environment."""
+
+    missing = RenewalNotFound
+
+    def unfinished(self) -> "BlueprintRenewalQuerySet":
+        return self.filter(ended_at=None).select_related("blueprint")
+
+    def idle(self, now: datetime) -> "BlueprintRenewalQuerySet":
+        """Those of which nothing was done for a while."""
+        return self.unfinished().filter(worked_at__lte=now - PATIENCE).order_by("worked_at", "id")

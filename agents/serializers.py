@@ -6,13 +6,15 @@ from django.core.validators import RegexValidator
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from agents.models import Agent
+from agents.models import MAX_EMAIL_LENGTH, MOST_DAYS, Agent
 from compliance.api.rest.fields import (
     ChangesSerializer,
+    IdField,
     PositiveField,
     StrictBooleanField,
     StrictCharField,
     StrictFloatField,
+    StrictIntegerField,
 )
 from compliance.core.json_values import MAX_OCTETS, octets_of
 from tenancy.alarm_budgets import LEAST_BUDGET, MOST_BUDGET
@@ -24,6 +26,33 @@ MAX_URL_LENGTH = 2_048
 MAX_MODE_LENGTH = 127
 MAX_MODES = 20
 HTTPS_URL = RegexValidator(r"^https://[!-~]+\Z", "Must be an absolute https URL")
+EMAIL_PATTERN = r"^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63})*\Z"
+"""What an HTML form takes as an e-mail address."""
+
+
+def email_field() -> StrictCharField:
+    known = RegexValidator(EMAIL_PATTERN, "Must be an e-mail address")
+    return StrictCharField(max_length=MAX_EMAIL_LENGTH, validators=[known])
+
+
+class OwnerSerializer(serializers.Serializer[Any]):
+    """A person who answers for an agent."""
+
+    name = StrictCharField(max_length=255)
+    email = email_field()
+
+
+class ReplaceOwnerSerializer(serializers.Serializer[Any]):
+    """`POST /v1/owners/replace`; `from` is a word of Python, so the fields are given by name."""
+
+    def get_fields(self) -> dict[str, Any]:
+        return {"from": email_field(), "to": OwnerSerializer()}
+
+
+class OwnersReplacedSerializer(serializers.Serializer[Any]):
+    """How many agents have another owner or backup owner now."""
+
+    agents = serializers.IntegerField()
 
 
 class FinancialScopeSerializer(serializers.Serializer[Any]):
@@ -85,6 +114,22 @@ class MetadataField(serializers.DictField):
     """A JSON object of the tenant; `permitted_actions` gives the agent's scope."""
 
 
+def alarm_budget_field(help_text: str) -> StrictFloatField:
+    return StrictFloatField(
+        min_value=LEAST_BUDGET, max_value=MOST_BUDGET, required=False, allow_null=True, help_text=help_text
+    )
+
+
+def validity_field() -> StrictIntegerField:
+    return StrictIntegerField(
+        min_value=1,
+        max_value=MOST_DAYS,
+        required=False,
+        allow_null=True,
+        help_text="The longest life of a certificate; the service's own limits count too.",
+    )
+
+
 class AgentProfileSerializer(serializers.Serializer[Any]):
     """Fields a tenant may set on an agent."""
 
@@ -92,6 +137,12 @@ class AgentProfileSerializer(serializers.Serializer[Any]):
     version = StrictCharField(max_length=255, required=False, allow_null=True, allow_blank=True)
     description = StrictCharField(max_length=10_000, required=False, allow_null=True, allow_blank=True)
     inbox_address = StrictCharField(max_length=320, required=False, allow_null=True, allow_blank=True)
+    owner = OwnerSerializer(
+        required=False, allow_null=True, help_text="The person who answers for the agent and gets its mail."
+    )
+    backup_owner = OwnerSerializer(
+        required=False, allow_null=True, help_text="The person who does so while the owner is away."
+    )
     financial_scope = FinancialScopeSerializer(required=False, allow_null=True)
     agent_card = AgentCardSerializer(
         required=False,
@@ -106,13 +157,10 @@ class AgentProfileSerializer(serializers.Serializer[Any]):
         help_text="`observe`, only set in the console: the service does not stop the agent by itself. "
         "null: as its tenant.",
     )
-    alarm_budget = StrictFloatField(
-        min_value=LEAST_BUDGET,
-        max_value=MOST_BUDGET,
-        required=False,
-        allow_null=True,
-        help_text="The share of the agent's ordinary events that may be medium or high. null: as its tenant.",
+    alarm_budget = alarm_budget_field(
+        "The share of the agent's ordinary events that may be medium or high. null: as its tenant."
     )
+    validity_days = validity_field()
 
     def validate_metadata(self, metadata: dict[str, Any] | None) -> dict[str, Any] | None:
         if octets_of(metadata) > MAX_OCTETS:
@@ -133,7 +181,18 @@ class RegisterAgentSerializer(AgentProfileSerializer):
     """`POST /v1/agents`."""
 
     name = StrictCharField(max_length=255)
-    model_hash = StrictCharField(max_length=512)
+    model_hash = StrictCharField(
+        max_length=512, required=False, help_text="Required, unless the blueprint states it."
+    )
+    blueprint_id = IdField(
+        required=False,
+        help_text="What is null or not stated is the blueprint's; what is stated may not go beyond it.",
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if attrs.keys().isdisjoint(("model_hash", "blueprint_id")):
+            raise serializers.ValidationError({"model_hash": ["This field is required."]})
+        return attrs
 
 
 class UpdateAgentSerializer(AgentProfileSerializer, ChangesSerializer):
@@ -150,9 +209,12 @@ class ReasonSerializer(serializers.Serializer[Any]):
 
 
 class AgentSerializer(serializers.ModelSerializer[Agent]):
-    """An Agent of the interface specification, with its DID, description and financial scope."""
+    """An agent: its profile, who answers for it, its DID, status and risk."""
 
     tenant_id = serializers.UUIDField()
+    owner = OwnerSerializer(allow_null=True)
+    backup_owner = OwnerSerializer(allow_null=True)
+    blueprint_id = serializers.UUIDField(allow_null=True)
     did = serializers.CharField(help_text="`did:<service>:<live|test>:<agent id>`")
     metadata = serializers.DictField(allow_null=True)
     financial_scope = FinancialScopeSerializer(allow_null=True)
@@ -170,9 +232,18 @@ class AgentSerializer(serializers.ModelSerializer[Agent]):
         model = Agent
         fields = [
             *("id", "tenant_id", "name", "description", "model", "model_hash", "version", "status"),
-            *("inbox_address", "metadata", "financial_scope", "agent_card", "enforcement"),
+            *(
+                "owner",
+                "backup_owner",
+                "inbox_address",
+                "metadata",
+                "financial_scope",
+                "agent_card",
+                "enforcement",
+            ),
             *("effective_enforcement", "alarm_budget", "effective_alarm_budget"),
-            *("did", "created_at", "updated_at"),
+            *("blueprint_id", "validity_days"),
+            *("did", "dormant_at", "created_at", "updated_at"),
         ]
         read_only_fields = fields
 

@@ -1,47 +1,70 @@
 """Register, edit, activate, suspend, halt, reinstate and retire agents."""
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from agents import mailing
+from agents.blueprints.inheritance import INHERITED, keep_within
+from agents.blueprints.services import blueprint_entry
 from agents.errors import AgentAlreadySuspended, AgentNotSuspended, AgentRetired, StopNotUndone
-from agents.models import Agent, AgentStatus
+from agents.models import OWNER_ROLES, Agent, AgentStatus, Blueprint, OwnedRow
+from agents.querysets import is_answered_for_by
 from auditlog import services as auditlog
+from auditlog.models import AuditEntry
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
-from compliance.core.json_values import same_json
+from compliance.core.errors import Invalid
+from compliance.core.json_values import same_json, written
 from compliance.stores import sql
-from webhooks.publishing import publish
+from webhooks.publishing import publish, publish_all
 from webhooks.vocabulary import EventName
 
 
 @dataclass(frozen=True)
 class AgentRegistration:
-    """Fields a tenant states of a new agent."""
+    """Fields a tenant states of a new agent; the model hash may be its blueprint's."""
 
     name: str
-    model_hash: str
+    model_hash: str = ""
     model: str | None = None
     version: str | None = None
     description: str | None = None
     inbox_address: str | None = None
+    owner_name: str | None = None
+    owner_email: str | None = None
+    backup_owner_name: str | None = None
+    backup_owner_email: str | None = None
     metadata: dict[str, Any] | None = None
     financial_scope: dict[str, Any] | None = None
     agent_card: dict[str, Any] | None = None
     enforcement: str | None = None
     alarm_budget: float | None = None
+    validity_days: int | None = None
+    blueprint_id: UUID | None = None
 
 
 def register(*, tenant_id: UUID, registration: AgentRegistration, actor: Actor, now: datetime) -> Agent:
-    """Create a pending agent; audits it and publishes `agent.created`."""
+    """Create a pending agent; audits it and publishes `agent.created`.
+
+    Raises: BlueprintNotFound, WiderThanBlueprint, and Invalid where nothing states the model hash.
+    """
     with environments.atomic():
         agent = Agent(
             tenant_id=tenant_id, **vars(registration), status_changed_at=now, created_at=now, updated_at=now
         )
+        if agent.blueprint_id is not None:
+            agent.model_hash = agent.model_hash or None  # type: ignore[assignment]  # until it is inherited
+            keep_within(agent, Blueprint.objects.for_tenant(tenant_id).find(agent.blueprint_id), INHERITED)
+        if not agent.model_hash:
+            raise Invalid("model_hash: This field is required, as the blueprint states none.")
         with sql.pipelined():
             sql.insert(agent)
-            own = {"enforcement": agent.enforcement} if agent.enforcement else {}
+            own: dict[str, Any] = {"enforcement": agent.enforcement} if agent.enforcement else {}
+            own |= {role: person for role in OWNER_ROLES if (person := getattr(agent, role))}
+            own |= {"blueprint_id": str(agent.blueprint_id)} if agent.blueprint_id else {}
             _record(agent, AuditAction.AGENT_CREATED, actor, now, f"Agent {agent.name} registered", **own)
             _publish(agent, EventName.AGENT_CREATED, now, name=agent.name, status=agent.status)
     return agent
@@ -60,19 +83,24 @@ def update(
 
     A change of the mode is audited by itself, with what stood before and the `reason`, if any. Returns the
     agent, and the changed fields that its certificate states until it is renewed. Raises `AgentNotFound`,
-    `AgentRetired`.
+    `AgentRetired`, `WiderThanBlueprint`.
     """
     with environments.atomic():
         agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
         _refuse_retired(agent)
-        changed = sorted(name for name in changes if not same_json(getattr(agent, name), changes[name]))
-        before, mode, budget = agent.certified_profile(), agent.enforcement, agent.alarm_budget
-        for name in changed:
-            setattr(agent, name, changes[name])
+        columns = {*changes, "own_fields"}
+        before = {name: getattr(agent, name) for name in (*columns, *INHERITED)}
+        certified = agent.certified_profile()
+        for name, value in changes.items():
+            setattr(agent, name, value)
+        if agent.blueprint_id is not None:
+            touched = [name for name in INHERITED if not same_json(getattr(agent, name), before[name])]
+            keep_within(agent, Blueprint.objects.for_tenant(tenant_id).find(agent.blueprint_id), touched)
+        changed = sorted(name for name in columns if not same_json(getattr(agent, name), before[name]))
         needed: list[str] = []
         if agent.status != AgentStatus.PENDING:  # a pending agent will be certified as it is
             after = agent.certified_profile()
-            needed = sorted(name for name in after if after[name] != before[name])
+            needed = sorted(name for name in after if after[name] != certified[name])
         if changed:
             agent.updated_at = now
             agent.save(update_fields=[*changed, "updated_at"])
@@ -80,14 +108,68 @@ def update(
             said = f"Agent {agent.name} updated: {', '.join(profile)}"
             fields: dict[str, Any] = {"changed": profile, "renewal_needed_for": needed}
             if "alarm_budget" in profile:
-                fields |= {"alarm_budget": {"before": budget, "after": agent.alarm_budget}, "reason": reason}
+                budgets = {"before": before["alarm_budget"], "after": agent.alarm_budget}
+                fields |= {"alarm_budget": budgets, "reason": reason}
+            fields |= _owners_changed(agent, before)
             _record(agent, AuditAction.AGENT_UPDATED, actor, now, said, **fields)
         if "enforcement" in changed:
-            modes = {"before": mode, "after": agent.enforcement}
+            modes = {"before": before["enforcement"], "after": agent.enforcement}
             said = " to ".join(one or "as its tenant" for one in modes.values())
             said = f"Enforcement of agent {agent.name}: {said}"
             _record(agent, AuditAction.AGENT_ENFORCEMENT_CHANGED, actor, now, said, **modes, reason=reason)
     return agent, needed
+
+
+def replace_owner(
+    *, tenant_id: UUID, email: str, name: str, new_email: str, actor: Actor, now: datetime
+) -> int:
+    """Put another person in the place of the one with this address, in any case, who answers for agents.
+
+    Owners and backup owners of all the tenant's agents, retired ones too, and of its blueprints are replaced,
+    each audited. Returns how many agents changed.
+    """
+    person = {"name": name, "email": new_email}
+    columns = [f"{role}_{field}" for role in OWNER_ROLES for field in person]
+    with environments.atomic():
+        entries = []
+        theirs = Blueprint.objects.for_tenant(tenant_id).filter(is_answered_for_by(email))
+        blueprints = list(theirs.order_by("id").locked())
+        for blueprint in blueprints:
+            changes = _put_in_place(blueprint, email, person, now)
+            entries.append(blueprint_entry(blueprint, AuditAction.BLUEPRINT_UPDATED, actor, now, **changes))
+        Blueprint.objects.bulk_update(blueprints, [*columns, "updated_at"], batch_size=500)
+        own = Agent.objects.for_tenant(tenant_id).locked().answered_for_by(email).order_by("id")
+        agents = list(own)
+        for agent in agents:
+            changes = _put_in_place(agent, email, person, now)
+            fields = {"changed": sorted(changes), "renewal_needed_for": [], **changes}
+            said = f"Agent {agent.name} updated: {', '.join(changes)} replaced"
+            entries.append(_entry(agent, AuditAction.AGENT_UPDATED, actor, now, said, **fields))
+        Agent.objects.for_tenant(tenant_id).bulk_update(agents, [*columns, "updated_at"], batch_size=500)
+        if entries:
+            auditlog.record_all(entries)
+    return len(agents)
+
+
+def _put_in_place(
+    row: Agent | Blueprint, email: str, person: dict[str, str], now: datetime
+) -> dict[str, Any]:
+    before = {role: getattr(row, role) for role in OWNER_ROLES}
+    for role in OWNER_ROLES:
+        if (before[role] or {}).get("email", "").casefold() == email.casefold():
+            for field, value in person.items():
+                setattr(row, f"{role}_{field}", value)
+    row.updated_at = now
+    return _owners_changed(row, before)
+
+
+def _owners_changed(row: OwnedRow, before: dict[str, Any]) -> dict[str, Any]:
+    """Return the metadata of an audit entry about new owners, which can be erased; {} if none is new."""
+    return {
+        role: {"before": before[role], "after": after}
+        for role in OWNER_ROLES
+        if (after := getattr(row, role)) != before[role]
+    }
 
 
 def activate(*, agent: Agent, actor: Actor, now: datetime) -> None:
@@ -95,6 +177,25 @@ def activate(*, agent: Agent, actor: Actor, now: datetime) -> None:
     if agent.status == AgentStatus.PENDING:
         _move(agent, AgentStatus.ACTIVE, "certified", now)
         _record(agent, AuditAction.AGENT_ACTIVATED, actor, now, f"Agent {agent.name} activated")
+
+
+def fall_dormant(
+    *, agent: Agent, last_event_at: datetime | None, days: int, actor: Actor, now: datetime
+) -> None:
+    """Mark and announce an active agent without an event for so many days; the caller holds its row lock."""
+    agent.dormant_at = now
+    sql.update(agent, "dormant_at")
+    last = written(last_event_at) if last_event_at else None
+    said = f"Agent {agent.name} is dormant: no event for {days} days"
+    told = {"last_event_at": last, "days": days}
+    _record(agent, AuditAction.AGENT_DORMANT, actor, now, said, **told)
+    _publish(agent, EventName.AGENT_DORMANT, now, name=agent.name, **told)
+    mailing.tell_owner(
+        agent=agent,
+        subject=f"Agent {agent.name} is dormant",
+        text=f"It is active and has not reported for {days} days. Does it still need what it may do?",
+        now=now,
+    )
 
 
 def suspend(*, agent: Agent, reason: str, actor: Actor, now: datetime) -> None:
@@ -106,8 +207,30 @@ def suspend(*, agent: Agent, reason: str, actor: Actor, now: datetime) -> None:
     if agent.status == AgentStatus.SUSPENDED:
         raise AgentAlreadySuspended()
     _move(agent, AgentStatus.SUSPENDED, reason, now)
-    _record_reason(agent, AuditAction.AGENT_SUSPENDED, reason, actor, now)
-    _publish(agent, EventName.AGENT_SUSPENDED, now, reason=reason, status=agent.status)
+    announce_suspended(agents=[agent], reason=reason, actor=actor, now=now)
+
+
+def suspend_all(*, agents: Sequence[Agent], reason: str, now: datetime) -> None:
+    """As `suspend`, for locked agents of one tenant that are neither suspended nor retired.
+
+    The caller has it announced.
+    """
+    _move_all(agents, AgentStatus.SUSPENDED, reason, now)
+
+
+def announce_suspended(*, agents: Sequence[Agent], reason: str, actor: Actor, now: datetime) -> None:
+    """Audit and publish that agents of one tenant were suspended."""
+    action = AuditAction.AGENT_SUSPENDED
+    if not agents:
+        return
+    auditlog.record_all([_reason_entry(agent, action, reason, actor, now) for agent in agents])
+    data = [
+        {"agent_id": str(agent.id), "reason": reason, "status": agent.status, "owner": agent.owner}
+        for agent in agents
+    ]
+    publish_all(tenant_id=agents[0].tenant_id, name=EventName.AGENT_SUSPENDED, data=data, now=now)
+    text = f"Suspended, and may not act until reinstated.\n\nReason: {mailing.line(reason)}"
+    mailing.tell_owners(agents=agents, what="suspended", text=text, now=now)
 
 
 def halt(*, agent: Agent, strikes: int, reason: str, actor: Actor, now: datetime) -> None:
@@ -119,7 +242,7 @@ def halt(*, agent: Agent, strikes: int, reason: str, actor: Actor, now: datetime
         agent.stopped_by_strikes = strikes
         sql.update(agent, "stopped_by_strikes")
         suspend(agent=agent, reason=reason, actor=actor, now=now)
-        _publish(agent, EventName.AGENT_HALTED, now, reason=reason, status=agent.status)
+        _publish(agent, EventName.AGENT_HALTED, now, reason=reason, status=agent.status, owner=agent.owner)
 
 
 def reinstate(
@@ -140,11 +263,27 @@ def reinstate(
         agent.reinstated_at, agent.stopped_by_strikes = now, None
     status = AgentStatus.ACTIVE if is_certified else AgentStatus.PENDING
     _move(agent, status, reason, now, "reinstated_at", "stopped_by_strikes")
+    auditlog.record_all([_reinstated(agent, reason, cleared or 0, actor, now)])
+
+
+def reinstate_all(
+    *, agents: Sequence[Agent], certified: Collection[UUID], reason: str, actor: Actor, now: datetime
+) -> None:
+    """As `reinstate`, for suspended agents of one tenant that the service did not stop; locked.
+
+    `certified` names those with a valid certificate.
+    """
+    for status, is_certified in ((AgentStatus.ACTIVE, True), (AgentStatus.PENDING, False)):
+        _move_all([one for one in agents if (one.id in certified) is is_certified], status, reason, now)
+    auditlog.record_all([_reinstated(agent, reason, 0, actor, now) for agent in agents])
+
+
+def _reinstated(agent: Agent, reason: str, cleared: int, actor: Actor, now: datetime) -> AuditEntry:
     description = f"Agent {agent.name} reinstated: {reason}"
     if cleared:
         description += f" (strikes cleared: {cleared})"
-    fields = {"reason": reason, "strikes_cleared": cleared or 0}
-    _record(agent, AuditAction.AGENT_REINSTATED, actor, now, description, **fields)
+    fields = {"reason": reason, "strikes_cleared": cleared}
+    return _entry(agent, AuditAction.AGENT_REINSTATED, actor, now, description, **fields)
 
 
 def retire(*, agent: Agent, reason: str, actor: Actor, now: datetime) -> None:
@@ -154,7 +293,7 @@ def retire(*, agent: Agent, reason: str, actor: Actor, now: datetime) -> None:
     """
     _refuse_retired(agent)
     _move(agent, AgentStatus.RETIRED, reason, now)
-    _record_reason(agent, AuditAction.AGENT_RETIRED, reason, actor, now)
+    auditlog.record_all([_reason_entry(agent, AuditAction.AGENT_RETIRED, reason, actor, now)])
 
 
 def _refuse_retired(agent: Agent) -> None:
@@ -165,18 +304,36 @@ def _refuse_retired(agent: Agent) -> None:
 def _move(agent: Agent, status: AgentStatus, reason: str, now: datetime, *also: str) -> None:
     agent.status, agent.status_reason = status, reason
     agent.status_changed_at = agent.updated_at = now
-    sql.update(agent, "status", "status_reason", "status_changed_at", "updated_at", *also)
+    agent.dormant_at = None
+    sql.update(agent, "status", "status_reason", "status_changed_at", "updated_at", "dormant_at", *also)
 
 
-def _record_reason(agent: Agent, action: AuditAction, reason: str, actor: Actor, now: datetime) -> None:
+def _move_all(agents: Sequence[Agent], status: AgentStatus, reason: str, now: datetime) -> None:
+    if not agents:
+        return
+    moved = Agent.objects.for_tenant(agents[0].tenant_id).filter(id__in=[agent.id for agent in agents])
+    changed = {"status_changed_at": now, "updated_at": now, "dormant_at": None}
+    moved.update(status=status, status_reason=reason, **changed)
+    for agent in agents:
+        agent.status, agent.status_reason = status, reason
+        agent.status_changed_at, agent.updated_at, agent.dormant_at = now, now, None
+
+
+def _reason_entry(agent: Agent, action: AuditAction, reason: str, actor: Actor, now: datetime) -> AuditEntry:
     description = f"Agent {agent.name} {action.value.removeprefix('agent.')}: {reason}"
-    _record(agent, action, actor, now, description, reason=reason)
+    return _entry(agent, action, actor, now, description, reason=reason)
 
 
 def _record(
     agent: Agent, action: AuditAction, actor: Actor, now: datetime, description: str, **metadata: Any
 ) -> None:
-    auditlog.record(
+    auditlog.record_all([_entry(agent, action, actor, now, description, **metadata)])
+
+
+def _entry(
+    agent: Agent, action: AuditAction, actor: Actor, now: datetime, description: str, **metadata: Any
+) -> AuditEntry:
+    return auditlog.entry(
         tenant_id=agent.tenant_id,
         action=action,
         affected_id=agent.id,

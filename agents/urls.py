@@ -1,4 +1,4 @@
-"""Routes of agents; suspend, certify and sign are in the rooms whose rows they write."""
+"""Routes of agents; blueprints, owners, suspend, certify and sign are in the rooms whose rows they touch."""
 
 from django.urls import path
 

@@ -1,5 +1,7 @@
 """`/v1/agents`: register, read, list, edit."""
 
+import re
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from drf_spectacular.types import OpenApiTypes
@@ -7,21 +9,42 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 from rest_framework.response import Response
 
 from agents import serializers, services
-from agents.errors import ObserveNotByKey
-from agents.models import Agent, AgentStatus
-from agents.serializers import AgentSerializer, shown_agent
+from agents.blueprints.inheritance import owner_columns
+from agents.errors import BlueprintNotFound, ObserveNotByKey
+from agents.models import OWNER_ROLES, Agent, AgentStatus
+from agents.serializers import EMAIL_PATTERN, AgentSerializer, shown_agent
 from agents.services import AgentRegistration
-from auditlog.vocabulary import Actor
+from auditlog.actors.requests import caller_of
 from compliance.api.gate import Scope, require_scope
 from compliance.api.idempotency import idempotent
-from compliance.api.pagination import keyset_page, ok, page, read_choice, read_cursor, read_limit
+from compliance.api.pagination import (
+    newest_first,
+    ok,
+    read_choice,
+    read_flag,
+    read_id,
+    read_text,
+)
 from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
 from compliance.api.rest.views import ApiViewSet, validated
-from compliance.core.clock import now
+from compliance.core.errors import Invalid
 from tenancy.models import Enforcement
 
 AGENT_ID = OpenApiParameter("agent_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
+FILTERS = [
+    OpenApiParameter("status", OpenApiTypes.STR, enum=AgentStatus.values),
+    OpenApiParameter("dormant", OpenApiTypes.BOOL, description="Active without an event for too long"),
+    OpenApiParameter("blueprint_id", OpenApiTypes.UUID),
+    OpenApiParameter("model_hash", {"type": "string", "maxLength": 512}),
+    OpenApiParameter("q", {"type": "string", "maxLength": 255}, description="Part of the name or id"),
+    OpenApiParameter(
+        "owner",
+        {"type": "string", "pattern": EMAIL_PATTERN.replace(r"\Z", "$")},
+        description="The owner's e-mail address, in any case",
+    ),
+    OpenApiParameter("orphaned", OpenApiTypes.BOOL, description="Without an owner, and not retired"),
+]
 
 REGISTRATION_EXAMPLE = OpenApiExample(
     "A trading agent",
@@ -30,6 +53,7 @@ REGISTRATION_EXAMPLE = OpenApiExample(
         "name": "trade-bot",
         "model": "gpt-5",
         "version": "2.1.0",
+        "owner": {"name": "Kim Berg", "email": "kim.berg@example.com"},
         "model_hash": "sha256:9f86d081884c7d65",
         "metadata": {"permitted_actions": ["read_market_data", "place_order"]},
         "financial_scope": {
@@ -60,28 +84,41 @@ class AgentViewSet(ApiViewSet):
         request=serializers.RegisterAgentSerializer,
         parameters=[IDEMPOTENCY_KEY],
         examples=[REGISTRATION_EXAMPLE],
-        responses={201: enveloped(AgentSerializer), **errors(*KEYED, 409)},
+        responses={
+            201: enveloped(AgentSerializer),
+            **errors(
+                *KEYED, 409, e404=BlueprintNotFound.message, e422="The agent would go beyond its blueprint"
+            ),
+        },
     )
     @idempotent
     def create(self, request: ApiRequest) -> Response:
         registration = AgentRegistration(**_stated(serializers.RegisterAgentSerializer, request))
-        agent = services.register(registration=registration, **_caller(request))
+        agent = services.register(registration=registration, **caller_of(request))
         return ok(shown_agent(agent), status=201)
 
     @extend_schema(
         operation_id="listAgents",
         summary="List agents, newest first",
-        parameters=[OpenApiParameter("status", OpenApiTypes.STR, enum=AgentStatus.values), BEFORE, LIMIT],
+        parameters=[*FILTERS, BEFORE, LIMIT],
         responses={200: paged(AgentSerializer, tells_next=True), **errors(*KEYED)},
     )
     def list(self, request: ApiRequest) -> Response:
         params = request.query_params
-        status = read_choice(params, "status", AgentStatus.values)
-        agents = Agent.objects.for_tenant(request.auth.tenant_id).with_status(status).with_mode()
-        cursor, limit = read_cursor(params), read_limit(params)
-        found = keyset_page(agents, cursor=cursor, limit=limit, field="created_at", heavy="metadata")
-        rows = [shown_agent(row) for row in found.rows]
-        return page(rows, next_cursor=found.next_cursor, has_next_page=found.has_next)
+        agents = (
+            Agent.objects.for_tenant(request.auth.tenant_id)
+            .of_blueprint(read_id(params, "blueprint_id"))
+            .with_status(read_choice(params, "status", AgentStatus.values))
+            .owned_by(_read_email(params))
+            .orphaned(read_flag(params, "orphaned"))
+            .dormant(read_flag(params, "dormant"))
+            .with_model_hash(read_text(params, "model_hash", max_length=512))
+            .matching(read_text(params, "q"))
+            .with_tenant()
+        )
+        return newest_first(
+            agents, request, lambda rows: [*map(shown_agent, rows)], field="created_at", heavy="metadata"
+        )
 
     @extend_schema(
         operation_id="getAgent",
@@ -90,7 +127,7 @@ class AgentViewSet(ApiViewSet):
         responses={200: enveloped(AgentSerializer), **errors(*KEYED, e404="Agent not found")},
     )
     def retrieve(self, request: ApiRequest, agent_id: str) -> Response:
-        return ok(shown_agent(Agent.objects.for_tenant(request.auth.tenant_id).with_mode().find(agent_id)))
+        return ok(shown_agent(Agent.objects.for_tenant(request.auth.tenant_id).with_tenant().find(agent_id)))
 
     @extend_schema(
         operation_id="updateAgent",
@@ -105,13 +142,20 @@ class AgentViewSet(ApiViewSet):
         request=serializers.UpdateAgentSerializer,
         responses={
             200: enveloped(serializers.UpdatedAgentSerializer),
-            **errors(*KEYED, e404="Agent not found", e422="Agent is retired"),
+            **errors(*KEYED, e404="Agent not found", e422="Retired, or beyond its blueprint"),
         },
     )
     def partial_update(self, request: ApiRequest, agent_id: str) -> Response:
         changes = _stated(serializers.UpdateAgentSerializer, request)
-        agent, needed = services.update(agent_id=agent_id, changes=changes, **_caller(request))
+        agent, needed = services.update(agent_id=agent_id, changes=changes, **caller_of(request))
         return ok({**shown_agent(agent), "renewal_needed_for": needed})
+
+
+def _read_email(params: Mapping[str, str]) -> str | None:
+    email = params.get("owner")
+    if email is not None and not re.fullmatch(EMAIL_PATTERN, email):
+        raise Invalid("owner must be an e-mail address")
+    return email
 
 
 def _stated(serializer: type[serializers.AgentProfileSerializer], request: ApiRequest) -> dict[str, Any]:
@@ -119,7 +163,7 @@ def _stated(serializer: type[serializers.AgentProfileSerializer], request: ApiRe
 
     Raises: ObserveNotByKey.
     """
-    fields = validated(serializer, request)
+    fields = with_owner_columns(validated(serializer, request))
     if not fields.keys().isdisjoint(("enforcement", "alarm_budget")):
         require_scope(request.auth, Scope.AGENTS_ENFORCEMENT)
     if fields.get("enforcement") == Enforcement.OBSERVE:
@@ -127,6 +171,9 @@ def _stated(serializer: type[serializers.AgentProfileSerializer], request: ApiRe
     return fields
 
 
-def _caller(request: ApiRequest) -> dict[str, Any]:
-    """Return the arguments that every service takes."""
-    return {"tenant_id": request.auth.tenant_id, "actor": Actor.api_key(request.auth.id), "now": now()}
+def with_owner_columns(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields with the columns of owners in their place."""
+    for role in OWNER_ROLES:
+        if role in fields:
+            fields |= owner_columns(role, fields.pop(role))
+    return fields

@@ -48,6 +48,7 @@ from compliance.console.display import (
     code,
     column,
     pretty_json,
+    row_link,
     short_code,
     visible,
 )
@@ -94,8 +95,7 @@ def linked(entry: AuditEntry, shown: str) -> str:
     model = PAGES.get(entry.event_type.partition(".")[0])
     if model is None or registered(model) is None or parse_id(entry.affected_id) is None:
         return shown
-    url = reverse(f"admin:{model}_change", args=[entry.affected_id])
-    return format_html('<a class="text-link" href="{}">{}</a>', url, shown)
+    return row_link(shown, model, entry.affected_id)
 
 
 def seal_chip(entry: Any) -> SafeString:
@@ -130,10 +130,9 @@ def _erasure(entry: AuditEntry, part: str) -> SafeString:
         record = one_entry.erasures_of(tenant_id=entry.tenant_id, entry_id=entry.id).get(part)
     if record is None:
         return format_html("{} {}", chip("erased", "danger"), "No entry records it.")
-    url = reverse("admin:auditlog_auditentry_change", args=[record.pk])
     when = f"{record.created_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-    text = '{} {} <a class="text-link" href="{}">Entry that records it</a>'
-    return format_html(text, chip("erased", "warning"), when, url)
+    record_link = row_link("Entry that records it", "auditlog_auditentry", record.pk)
+    return format_html("{} {} {}", chip("erased", "warning"), when, record_link)
 
 
 def _actor(entry: Any, *, is_short: bool = False) -> SafeString | str:

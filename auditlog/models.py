@@ -5,11 +5,12 @@ from typing import Final
 
 from django.db import models
 from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
+from django.db.models.fields.json import KT
 
 from auditlog.querysets import AuditEntryQuerySet, LogKeyQuerySet
-from auditlog.vocabulary import ActorKind, ActorType, audit_actions
+from auditlog.vocabulary import ActorKind, ActorType, AuditAction, audit_actions
 from compliance.core.identifiers import new_id
-from compliance.stores.append_only import AppendOnlyRow
+from compliance.stores.rows import AppendOnlyRow
 
 EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
@@ -41,6 +42,13 @@ class AuditEntry(AppendOnlyRow):
             Index(fields=["tenant_id", "affected_id", "-created_at"], name="auditlog_tenant_affected"),
             # Whatever the tenant: a person acts in several, and is erased in all.
             Index(fields=["actor_id", "-created_at", "-id"], name="auditlog_actor_time"),
+            # Anyone may ask when a message was signed.
+            Index(
+                KT("metadata__payload_hash"),
+                F("created_at"),
+                condition=Q(event_type=AuditAction.MESSAGE_SIGNED),
+                name="auditlog_signed_payload",
+            ),
         ]
         constraints = [
             CheckConstraint(condition=Q(actor_type__in=ActorType.values), name="auditlog_actor_type_known"),

@@ -2,25 +2,22 @@
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
-from uuid import UUID
 
 from django.db import models
 from django.db.models import Q
 
 from auditlog.errors import EntryNotFound
 from auditlog.vocabulary import ActorKind, AuditAction
-from compliance.core.identifiers import parse_id
-from compliance.stores.append_only import AppendOnly
+from compliance.stores.rows import AppendOnly, TenantRows
 
 if TYPE_CHECKING:
     from auditlog.models import AuditEntry, LogKey  # noqa: F401
 
 
-class AuditEntryQuerySet(models.QuerySet["AuditEntry"]):
+class AuditEntryQuerySet(TenantRows["AuditEntry"]):
     """Audit entries; bulk changes are refused here, and by the database's trigger."""
 
-    def for_tenant(self, tenant_id: UUID) -> "AuditEntryQuerySet":
-        return self.filter(tenant_id=tenant_id)
+    missing = EntryNotFound
 
     def of_type(self, event_type: str) -> "AuditEntryQuerySet":
         return self.filter(event_type=event_type)
@@ -29,13 +26,6 @@ class AuditEntryQuerySet(models.QuerySet["AuditEntry"]):
         """Entries whose action begins so; a list of actions, which the index by type answers."""
         names = [name for name in AuditAction.values if name.startswith(beginning)]
         return self.filter(event_type__in=names or [beginning])
-
-    def find(self, entry_id: object) -> "AuditEntry":
-        """Return the entry with an id from a client; raises `EntryNotFound`, also if malformed."""
-        entry = self.filter(id=parse_id(str(entry_id))).first()
-        if entry is None:
-            raise EntryNotFound()
-        return entry
 
     def by_people(self) -> "AuditEntryQuerySet":
         """Return the entries of people at the console, not of API keys."""

@@ -11,11 +11,15 @@ SERVICE_TENANT_ID = UUID(int=0)
 PERSON: Final = "person:"
 """How the id of an actor begins who is a person; the id of `people` follows."""
 
+OWNER: Final = "owner:"
+"""How the id of an actor begins who is an agent's owner; the e-mail address follows."""
+
 
 class AuditAction(models.TextChoices):
     TENANT_CREATED = "tenant.created"
     TENANT_ENFORCEMENT_CHANGED = "tenant.enforcement_changed"
     TENANT_ALARM_BUDGET_CHANGED = "tenant.alarm_budget_changed"
+    TENANT_OWNER_REQUIRED_CHANGED = "tenant.owner_required_changed"
     API_KEY_CREATED = "api_key.created"
     API_KEY_ROLLED = "api_key.rolled"
     API_KEY_REVOKED = "api_key.revoked"
@@ -50,14 +54,20 @@ class AuditAction(models.TextChoices):
     AGENT_REVIEW_TRIGGERED = "agent.review_triggered"
     AGENT_HIGH_RISK = "agent.high_risk"
     AGENT_STRIKE = "agent.strike"
+    AGENT_DORMANT = "agent.dormant"
     SCOPE_MISMATCH = "agent.scope_mismatch"
     AGENT_ENFORCEMENT_CHANGED = "agent.enforcement_changed"
     AGENT_WOULD_HAVE_STOPPED = "agent.would_have_stopped"
+    BLUEPRINT_CREATED = "blueprint.created"
+    BLUEPRINT_UPDATED = "blueprint.updated"
+    BLUEPRINT_RENEWAL_STARTED = "blueprint.renewal_started"
+    BLUEPRINT_RENEWAL_DONE = "blueprint.renewal_done"
     CERTIFICATE_ISSUED = "certificate.issued"
     CERTIFICATE_RENEWED = "certificate.renewed"
     CERTIFICATE_HELD = "certificate.held"
     CERTIFICATE_RELEASED = "certificate.released"
     CERTIFICATE_REVOKED = "certificate.revoked"
+    CERTIFICATE_EXPIRING = "certificate.expiring"
     CERTIFICATE_EXPIRED = "certificate.expired"
     CA_CREATED = "ca.created"
     CA_ROTATED = "ca.rotated"
@@ -76,6 +86,7 @@ class AuditAction(models.TextChoices):
     EVENTS_RESTORED = "events.restored"
     MESSAGE_SIGNED = "message.signed"
     DELEGATION_ISSUED = "delegation.issued"
+    CREDENTIAL_ISSUED = "credential.issued"
     GATEWAY_ROUTE_CREATED = "gateway_route.created"
     GATEWAY_ROUTE_UPDATED = "gateway_route.updated"
     GATEWAY_ROUTE_DELETED = "gateway_route.deleted"
@@ -84,6 +95,16 @@ class AuditAction(models.TextChoices):
     DECISION_ASKED = "decision.asked"
     ASK_POLICY_SET = "ask_policy.set"
     ASK_POLICY_REMOVED = "ask_policy.removed"
+    STOP_STARTED = "stop.started"
+    STOP_DONE = "stop.done"
+    STOP_RELEASE_STARTED = "stop.release_started"
+    STOP_RELEASED = "stop.released"
+    ACCESS_REVIEW_OPENED = "access_review.opened"
+    ACCESS_REVIEW_SCHEDULED = "access_review.scheduled"
+    ACCESS_REVIEW_UPDATED = "access_review.updated"
+    ACCESS_REVIEW_DECIDED = "access_review.decided"
+    ACCESS_REVIEW_OVERDUE = "access_review.overdue"
+    ACCESS_REVIEW_DONE = "access_review.done"
     APPROVAL_REQUESTED = "approval.requested"
     APPROVAL_DECIDED = "approval.decided"
     APPROVAL_EXPIRED = "approval.expired"
@@ -119,6 +140,8 @@ class AuditAction(models.TextChoices):
     INCIDENT_EXPORTED = "incident.exported"
     NOTIFICATION_DRAFTED = "notification.drafted"
     NOTIFICATION_DOWNLOADED = "notification.downloaded"
+    TRACED_NAME_MAPPED = "traced_name.mapped"
+    TRACED_NAME_REMOVED = "traced_name.removed"
     SIMULATION_REQUESTED = "simulation.requested"
     AUDIT_ERASED = "audit.erased"
     AUDIT_DROPPED = "audit.dropped"
@@ -129,6 +152,7 @@ class AuditAction(models.TextChoices):
     REPORT_FAILED = "report.failed"
     REPORT_DELETED = "report.deleted"
     REPORT_DOWNLOADED = "report.downloaded"
+    AGENT_ATTESTED = "agent.attested"
     REPORT_SCHEDULED = "report.scheduled"
     REPORT_SCHEDULE_CHANGED = "report.schedule_changed"
     REPORT_SCHEDULE_ENDED = "report.schedule_ended"
@@ -178,6 +202,11 @@ class Actor:
     @classmethod
     def person(cls, person_id: UUID) -> "Actor":
         return cls(ActorKind.PERSON, f"{PERSON}{person_id}")
+
+    @classmethod
+    def owner(cls, email: str) -> "Actor":
+        """An agent's owner, who needs no account: a person known by their e-mail address."""
+        return cls(ActorKind.PERSON, f"{OWNER}{email}")
 
     @classmethod
     def agent(cls, agent_id: object) -> "Actor":

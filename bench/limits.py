@@ -48,9 +48,11 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         ingest, pki, gateway = (Path(folder) / f"{name}.json" for name in ("ingest", "pki", "gateway"))
         is_whole = _ran("ingest", "--only", "single,batch,kill", "--json", str(ingest), *arguments)
+        if not ingest.exists():  # it was asked for help, or wrongly
+            return 0 if is_whole else 1
         others = _ran("pki", "--only", "verify,certify", "--json", str(pki))
         others = _ran("gateway", "--json", str(gateway)) and others
-        if not others or not ingest.exists():
+        if not others:
             return 1
         figures = {**_ratios(json.loads(ingest.read_text())), **json.loads(pki.read_text())}
         figures |= json.loads(gateway.read_text())

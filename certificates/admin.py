@@ -1,21 +1,22 @@
 """Pages of certificates, CAs, revocation lists and keys in the console."""
 
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import Any
 
 from django.contrib import admin
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils.html import format_html
 from unfold.decorators import display
 
 from agents.admin import AgentAdmin
-from agents.models import Agent, AgentStatus
+from agents.models import AgentStatus, Blueprint, BlueprintRenewal
 from certificates import models
 from certificates.console_actions import REINSTATE, RETIRE, REVOKE, SUSPEND
 from certificates.pki.decoded import decoded
 from certificates.pki.serials import format_serial, parse_serial
+from certificates.querysets import ends_within
+from certificates.renewing.admin import BlueprintAdmin, BlueprintRenewalAdmin
 from compliance.console.access import EVERYONE
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, SystemAdmin, TenantScopedAdmin
 from compliance.console.display import (
@@ -48,25 +49,17 @@ WHERE_KEYS_LIE = {
 }
 SOON, VERY_SOON = timedelta(days=30), timedelta(days=7)
 
-CERTIFICATE_TONES = {"active": "success", "on hold": "warning", "expired": "danger", "revoked": "danger"}
+CERTIFICATE_TONES = {"on hold": "warning", "expired": "danger", "revoked": "danger"}
 
-admin.site.unregister(Agent)
+admin.site.register(Blueprint, BlueprintAdmin)
+admin.site.register(BlueprintRenewal, BlueprintRenewalAdmin)
 
 
-@admin.register(Agent)
 class CertifiedAgentAdmin(AgentAdmin):
     """Agents with the state of their latest certificate: without a valid one an agent is not green."""
 
     # Suspending, reinstating and retiring an agent change its certificate too, which `agents` cannot import.
     confirmed_actions = (*AgentAdmin.confirmed_actions, SUSPEND, REINSTATE, RETIRE)
-    fieldsets = (
-        (
-            None,
-            {"fields": ("label", "state", "certificate", "mode", "status_reason", "tenant", "description")},
-        ),
-        *AgentAdmin.fieldsets[1:],
-    )
-    readonly_fields: ClassVar[tuple[str, ...]] = (*AgentAdmin.readonly_fields, "certificate")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         own = models.Certificate.objects.filter(tenant=OuterRef("tenant"))
@@ -83,16 +76,19 @@ class CertifiedAgentAdmin(AgentAdmin):
         status = status_chip(agent.status) if keeps_colour else chip(agent.status)
         return format_html('<span class="console-chips">{}{}{}</span>', status, found, self.mark(agent))
 
-    @display(description="certificate")
-    def certificate(self, agent: Any) -> str:
-        """Link the latest certificate."""
-        latest = models.Certificate.objects.of_agent(agent.pk).order_by("-issued_at", "-id").first()
-        if latest is None:
-            return "None yet"
-        url = reverse("admin:certificates_certificate_change", args=[latest.pk])
-        state = chip(agent.certificate_state, CERTIFICATE_TONES[agent.certificate_state])
-        serial = code(shortened(latest.serial_number, 17))
-        return format_html('<a class="text-link" href="{}">{}</a> {}', url, serial, state)
+
+def state_chip(certificate: models.Certificate) -> str:
+    """Return the status as a chip, with the days left where they are few."""
+    moment_now = now()
+    status = certificate.status_at(moment_now)
+    end = min(certificate.expires_at, certificate.superseded_at or certificate.expires_at)
+    left = end - moment_now
+    if certificate.is_on_hold(moment_now):
+        return chip("revoked, on hold", "warning")
+    if status != models.CertificateStatus.ACTIVE or left > SOON:
+        return status_chip(status)
+    tone = "danger" if left <= VERY_SOON else "warning"
+    return chip(f"active, {counted(left.days, 'day')} left", tone)
 
 
 class SerialColumns:
@@ -120,18 +116,18 @@ class StateFilter(DropdownFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [
             ("active", "Active"),
-            ("30", "Active, expires within 30 days"),
-            ("7", "Active, expires within 7 days"),
+            ("30", "Expires within 30 days, not renewed"),
+            ("7", "Expires within 7 days, not renewed"),
             ("revoked", "Revoked"),
             ("expired", "Expired"),
         ]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         value, moment_now = self.value(), now()
-        rows = models.Certificate.objects.with_status("active" if value in ("7", "30") else value, moment_now)
         if value in ("7", "30"):
-            rows = rows.filter(expires_at__lt=moment_now + timedelta(days=int(value)))
-        return queryset & rows if value in {"active", "7", "30", "revoked", "expired"} else queryset
+            return queryset.filter(ends_within(int(value), moment_now))
+        rows = models.Certificate.objects.with_status(value, moment_now)
+        return queryset & rows if value in {"active", "revoked", "expired"} else queryset
 
 
 @admin.register(models.Certificate)
@@ -161,7 +157,7 @@ class CertificateAdmin(SerialColumns, AgentColumn, TenantScopedAdmin):
     ordering = ("-issued_at", "-id")
     fieldsets = (
         (None, {"fields": ("serial", "state", "agent", "tenant", "actions_permitted")}),
-        ("Validity", {"fields": ("issued_at", "expires_at")}),
+        ("Validity", {"fields": ("issued_at", "expires_at", "superseded_at")}),
         (
             "Revocation",
             {"fields": ("revoked_at", "revocation_reason", "revocation_code", "first_crl_number")},
@@ -181,15 +177,7 @@ class CertificateAdmin(SerialColumns, AgentColumn, TenantScopedAdmin):
 
     @display(description="status", ordering="status")
     def state(self, certificate: models.Certificate) -> str:
-        moment_now = now()
-        status = certificate.status_at(moment_now)
-        left = certificate.expires_at - moment_now
-        if certificate.is_on_hold(moment_now):
-            return chip("revoked, on hold", "warning")
-        if status != models.CertificateStatus.ACTIVE or left > SOON:
-            return status_chip(status)
-        tone = "danger" if left <= VERY_SOON else "warning"
-        return chip(f"active, {counted(left.days, 'day')} left", tone)
+        return state_chip(certificate)
 
     @display(description="permitted actions")
     def actions_permitted(self, certificate: models.Certificate) -> str:

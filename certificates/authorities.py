@@ -13,7 +13,6 @@ from auditlog import services as auditlog
 from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
 from certificates.errors import AuthorityNotFound, RootTooShort, RotatedRecently
 from certificates.issuing import key_pool, wrapped_keys
-from certificates.issuing.authority_keys import signing_key
 from certificates.lists import publication
 from certificates.models import AuthorityRole, CertificateAuthority
 from certificates.ocsp import responders
@@ -23,7 +22,7 @@ from certificates.pki.serials import format_serial, new_serial
 from certificates.pki.x509 import Validity, issuing_builder, root_builder, sign
 from compliance.core import environments
 from compliance.keys.base import KeyRef, KeyStorage
-from compliance.keys.registry import backend_for, private_key
+from compliance.keys.registry import backend_for, private_key, rsa_private_key
 from compliance.stores import sql
 
 ROOT_LIFETIME: Final = timedelta(days=20 * 365)
@@ -115,7 +114,7 @@ def _make_issuing(root: CertificateAuthority, now: datetime, actor: Actor) -> Ce
     builder = issuing_builder(
         name=name, public_key=key.public_key, serial=serial, validity=validity, issuer=issuer
     )
-    certificate = sign(builder, signing_key(root))
+    certificate = sign(builder, rsa_private_key(root.key_uri))
     certificate.verify_directly_issued_by(issuer.certificate)
     return _store(AuthorityRole.ISSUING, root, key, certificate, actor, now)
 

@@ -15,6 +15,10 @@ class AlreadyRevoked(Conflict):
     message = "Certificate is already revoked"
 
 
+class AlreadySuperseded(Conflict):
+    message = "Certificate is already superseded by its successor"
+
+
 class NothingToRenew(InvalidState):
     message = "Agent has no active certificate"
 
@@ -33,6 +37,10 @@ class CertificateExpired(InvalidState):
 
 class CannotCertify(InvalidState):
     message = "Cannot certify a retired agent"
+
+
+class OwnerRequired(CannotCertify):
+    message = "The tenant certifies only agents with an owner: set `owner` with PATCH /v1/agents/{id}"
 
 
 class MomentNotPast(Invalid):

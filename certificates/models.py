@@ -27,7 +27,7 @@ class AuthorityRole(models.TextChoices):
 
 
 class AuthorityState(models.TextChoices):
-    """Return whether a CA issues, only signs revocation lists, or does nothing any more."""
+    """Whether a CA issues, only signs revocation lists, or does nothing any more."""
 
     ACTIVE = "active"
     RETIRING = "retiring"
@@ -146,6 +146,9 @@ class Certificate(TenantRow):
     While its agent is suspended it is on hold: revoked with the code `certificateHold`, until it is released
     or revoked for good. `crl_shard` is the shard that its CDP names, `crl_entry` its entry on the lists in
     DER, `first_crl_number` the first round that lists it; a revocation without one makes a round due.
+
+    `superseded_at`: of a renewed certificate, when it is superseded, in days to come while it overlaps with
+    its successor. `end_announced`: of the announced numbers of days before its end, the last.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -171,6 +174,8 @@ class Certificate(TenantRow):
     revoked_at = models.DateTimeField(null=True)
     revocation_reason = models.CharField(max_length=500, null=True)  # noqa: DJ001  (null in the API)
     revocation_code = models.CharField(max_length=32, blank=True)
+    superseded_at = models.DateTimeField(null=True)
+    end_announced = models.PositiveSmallIntegerField(null=True)
     crl_shard = models.PositiveSmallIntegerField(null=True)
     crl_entry = models.BinaryField(null=True)
     first_crl_number = models.PositiveBigIntegerField(null=True)
@@ -182,7 +187,14 @@ class Certificate(TenantRow):
         indexes = [
             Index(fields=["tenant", "-issued_at", "-id"], name="certificates_tenant_time"),
             Index(fields=["agent", "-issued_at", "-id"], name="certificates_agent_time"),
+            Index(fields=["tenant", "expires_at"], name="certificates_tenant_end"),
             Index(fields=["expires_at"], condition=Q(status="active"), name="certificates_due"),
+            Index(
+                fields=["superseded_at"],
+                condition=Q(superseded_at__isnull=False)
+                & (Q(status="active") | Q(revocation_code="certificateHold")),
+                name="certificates_overlapping",
+            ),
             Index(
                 fields=["authority", "expires_at"], condition=Q(status="revoked"), name="certificates_revoked"
             ),
@@ -203,7 +215,14 @@ class Certificate(TenantRow):
         ]
         constraints = [
             UniqueConstraint(
-                fields=["agent"], condition=Q(status="active"), name="certificates_one_active_of_an_agent"
+                fields=["agent", "tenant"],
+                condition=Q(status="active", superseded_at=None),
+                name="certificates_one_current_of_an_agent",
+            ),
+            UniqueConstraint(
+                fields=["agent", "tenant"],
+                condition=Q(status="active", superseded_at__isnull=False),
+                name="certificates_one_overlapping_of_an_agent",
             ),
             CheckConstraint(
                 condition=Q(status__in=CertificateStatus.values), name="certificates_status_known"

@@ -7,12 +7,12 @@ from uuid import UUID
 
 from cryptography.x509 import ReasonFlags
 from django.db import models
-from django.db.models import Case, Q, Value, When
+from django.db.models import Case, F, Q, Value, When
 
 from certificates import errors
 from certificates.pki import MAX_LIFETIME
 from certificates.pki.serials import format_serial, parse_serial
-from compliance.core.identifiers import parse_id
+from compliance.stores.rows import TenantRows
 
 if TYPE_CHECKING:
     from agents.models import Agent
@@ -22,6 +22,11 @@ LISTS_AFTER_RETIREMENT: Final = MAX_LIFETIME + timedelta(days=14)
 """By then all that a rotated CA issued has expired and stayed on its lists for a period (RFC 5280 §3.3)."""
 
 HOLD: Final = ReasonFlags.certificate_hold.value
+
+
+def ends_within(days: int, now: datetime) -> Q:
+    """Match active certificates without a successor that end within so many days."""
+    return Q(status="active", superseded_at=None, expires_at__range=(now, now + timedelta(days=days)))
 
 
 class AuthorityQuerySet(models.QuerySet["CertificateAuthority"]):
@@ -60,9 +65,8 @@ class AuthorityQuerySet(models.QuerySet["CertificateAuthority"]):
         return found
 
 
-class CertificateQuerySet(models.QuerySet["Certificate"]):
-    def for_tenant(self, tenant_id: UUID) -> "CertificateQuerySet":
-        return self.filter(tenant_id=tenant_id)
+class CertificateQuerySet(TenantRows["Certificate"]):
+    missing = errors.CertificateNotFound
 
     def of_agent(self, agent_id: UUID | None) -> "CertificateQuerySet":
         return self.filter(agent_id=agent_id) if agent_id else self
@@ -89,6 +93,23 @@ class CertificateQuerySet(models.QuerySet["Certificate"]):
             return self.filter(Q(status="expired") | Q(status="active", expires_at__lt=now))
         return self.filter(status=status) if status else self
 
+    def wider_than_profile(self) -> "CertificateQuerySet":
+        """Those without a successor that permit an action which the profile of their agent does not."""
+        stated = "agent__metadata__permitted_actions"
+        is_stated = Q(**{f"{stated}__isnull": False}) & ~Q(**{stated: None})
+        within = Q(claims__permitted_actions__contained_by=F(stated))
+        # The older key gives an empty scope.
+        is_empty = ~is_stated & Q(agent__metadata__has_key="scopes")
+        wider = (is_stated & ~within) | (is_empty & ~Q(claims__permitted_actions=[]))
+        return self.filter(wider, superseded_at=None)
+
+    def ending(
+        self, *, after: datetime | None = None, before: datetime | None = None
+    ) -> "CertificateQuerySet":
+        """Certificates whose end is later than `after` and earlier than `before`."""
+        found = self if after is None else self.filter(expires_at__gt=after)
+        return found if before is None else found.filter(expires_at__lt=before)
+
     def latest_state(self, agent: Any, now: datetime) -> models.QuerySet[Any, Any]:
         """Return what the console calls the state of the agent's latest certificate, as one value."""
         state = Case(
@@ -104,20 +125,9 @@ class CertificateQuerySet(models.QuerySet["Certificate"]):
         """Certificates that no list shows yet."""
         return self.filter(first_crl_number=None)
 
-    def locked(self) -> "CertificateQuerySet":
-        return self.select_for_update(of=("self",), no_key=True)
-
-    def latest_of(self, agent: "Agent") -> "Certificate | None":
+    def latest_of(self, agent: "Agent | UUID") -> "Certificate | None":
         """The agent's newest certificate in any state."""
         return self.filter(agent=agent).order_by("-issued_at", "-id").first()
-
-    def find(self, certificate_id: Any) -> "Certificate":
-        """The certificate with this id; raises `CertificateNotFound`, also for invalid text."""
-        parsed = certificate_id if isinstance(certificate_id, UUID) else parse_id(certificate_id)
-        found = self.filter(id=parsed).first() if parsed else None
-        if found is None:
-            raise errors.CertificateNotFound()
-        return found
 
     def with_serial_text(self, text: str) -> "Certificate":
         """The certificate with this serial number; raises `CertificateNotFound`, also for invalid text."""

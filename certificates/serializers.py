@@ -16,7 +16,7 @@ from certificates.models import (
     ValidityStatus,
 )
 from certificates.public.verification import Verification
-from compliance.api.rest.fields import StrictCharField
+from compliance.api.rest.fields import StrictCharField, StrictIntegerField
 from compliance.core.environments import Environment
 
 SHOWN_OF_ROW = ("serial_number", "agent_id", "issued_at", "expires_at", "revoked_at", "revocation_reason")
@@ -30,6 +30,17 @@ class ReasonInputSerializer(serializers.Serializer[Any]):
             "A name of RFC 5280 §5.3.1 in front, in any case (`keyCompromise: …`), also sets the code on the "
             "list. `certificateHold` (suspend the agent instead), `removeFromCRL`, `aACompromise`: 400."
         ),
+    )
+
+
+class RenewalSerializer(serializers.Serializer[Any]):
+    """`POST …/renew`."""
+
+    overlap_seconds = StrictIntegerField(
+        min_value=0,
+        max_value=604_800,
+        default=0,
+        help_text="How long the old certificate stays valid beside its successor, a week at most",
     )
 
 
@@ -51,6 +62,9 @@ class CertificateSerializer(serializers.Serializer[Certificate]):
     expires_at = serializers.DateTimeField()
     revoked_at = serializers.DateTimeField(allow_null=True)
     revocation_reason = serializers.CharField(allow_null=True)
+    superseded_at = serializers.DateTimeField(
+        allow_null=True, help_text="Set by a renewal: it is valid until then, and superseded afterwards"
+    )
 
     @extend_schema_field(serializers.ChoiceField(choices=CertificateStatus.choices))
     def get_status(self, certificate: Certificate) -> str:
@@ -93,7 +107,7 @@ class VerificationSerializer(serializers.Serializer[Any]):
     revoked_at = serializers.DateTimeField(allow_null=True)
     revocation_reason = serializers.CharField(
         allow_null=True,
-        help_text="`certificateHold` while the agent is suspended, unless it was revoked for good",
+        help_text="`certificateHold` if it is on hold, or ended on hold",
     )
     operator = serializers.CharField()
     did = serializers.CharField()

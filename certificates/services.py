@@ -6,6 +6,7 @@ either a certificate or an unfinished `Issuance`.
 """
 
 import logging
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -15,6 +16,7 @@ from cryptography.x509 import ReasonFlags
 from agents import services as agents
 from agents.models import Agent
 from auditlog import services as auditlog
+from auditlog.models import AuditEntry
 from auditlog.vocabulary import Actor, AuditAction
 from certificates import errors
 from certificates.models import (
@@ -27,10 +29,11 @@ from certificates.pki.reasons import ADMINISTRATIVE, encode_entry, reason_code
 from compliance.core import environments
 from compliance.core.tasks import enqueue_on_commit
 from compliance.keys.base import KeyStorage
+from compliance.stores import sql
 from compliance.stores.sweeps import each
 from incidents import services as incidents
 from incidents.vocabulary import IncidentCause, Occurrence
-from webhooks.publishing import publish
+from webhooks.publishing import publish, publish_all
 from webhooks.vocabulary import EventName
 
 log = logging.getLogger(__name__)
@@ -38,14 +41,30 @@ log = logging.getLogger(__name__)
 PUBLISH: Final = "certificates.publish_crl"
 """The task that publishes the lists of an authority."""
 EXPIRY_ACTOR: Final = Actor.system("certificates.expire")
+SUPERSEDING_ACTOR: Final = Actor.system("certificates.supersede")
 EXPIRY_BATCH: Final = 500
+_REVOKE: Final = """
+UPDATE certificates_certificate AS certificate
+SET status = 'revoked', revoked_at = ended.revoked_at, crl_entry = ended.crl_entry,
+    revocation_reason = %(reason)s, revocation_code = %(code)s
+FROM unnest(%(ids)s::uuid[], %(times)s::timestamptz[], %(entries)s::bytea[])
+    AS ended (id, revoked_at, crl_entry)
+WHERE certificate.id = ended.id AND certificate.tenant_id = %(tenant)s
+"""
+_UNREVOKED: Final = {
+    "status": CertificateStatus.ACTIVE,
+    "revocation_code": "",
+    **dict.fromkeys(("revoked_at", "revocation_reason", "crl_entry", "first_crl_number")),
+}
+"""The fields of a certificate that comes off hold."""
 
 
 def revoke(*, tenant_id: UUID, certificate_id: Any, reason: str, actor: Actor, now: datetime) -> Certificate:
     """Revoke a certificate; raises `CertificateNotFound`, `AlreadyRevoked`, `CertificateExpired`,
     `Invalid` for a reason that can't be given by hand.
 
-    Unless the reason is an administrative one, the agent's incident is opened or joined.
+    With an agent's current certificate goes the one that it supersedes, if they still overlap. Unless the
+    reason is an administrative one, the agent's incident is opened or joined.
     """
     with environments.atomic():
         certificate = Certificate.objects.for_tenant(tenant_id).find(certificate_id)
@@ -58,6 +77,8 @@ def revoke(*, tenant_id: UUID, certificate_id: Any, reason: str, actor: Actor, n
             raise errors.CertificateExpired()
         code = reason_code(reason)
         revoke_locked(certificate=certificate, reason=reason, code=code, actor=actor, now=now)
+        if certificate.superseded_at is None:
+            revoke_for_agent(agent=agent, reason=reason, code=code, actor=actor, now=now)
         if code not in ADMINISTRATIVE:
             occurrence = Occurrence(
                 cause=IncidentCause.REVOCATION,
@@ -76,16 +97,19 @@ def revoke(*, tenant_id: UUID, certificate_id: Any, reason: str, actor: Actor, n
 def revoke_for_agent(
     *, agent: Agent, reason: str, code: ReasonFlags, actor: Actor, now: datetime
 ) -> Certificate | None:
-    """Revoke the agent's certificate if one is active or on hold; called under the agent's row lock."""
+    """Revoke the agent's certificates that are active or on hold: two while a renewed one overlaps.
+
+    Called under the agent's row lock. Returns the newest of them.
+    """
     own = Certificate.objects.for_tenant(agent.tenant_id).of_agent(agent.id)
-    certificate = own.revocable(now).locked().first()
-    if certificate is not None:
+    revoked = list(own.revocable(now).locked())
+    for certificate in revoked:
         revoke_locked(certificate=certificate, reason=reason, code=code, actor=actor, now=now)
-    return certificate
+    return revoked[0] if revoked else None
 
 
 def retire_agent(*, tenant_id: UUID, agent_id: Any, reason: str, actor: Actor, now: datetime) -> Agent:
-    """Retire an agent for good and revoke its certificate; raises `AgentNotFound`, `AgentRetired`."""
+    """Retire an agent for good and revoke its certificates; raises `AgentNotFound`, `AgentRetired`."""
     with environments.atomic():
         agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
         agents.retire(agent=agent, reason=reason, actor=actor, now=now)
@@ -95,15 +119,14 @@ def retire_agent(*, tenant_id: UUID, agent_id: Any, reason: str, actor: Actor, n
 
 
 def suspend_agent(*, tenant_id: UUID, agent_id: Any, reason: str, actor: Actor, now: datetime) -> Agent:
-    """Suspend an agent and put its certificate on hold; `reason` is not public."""
+    """Suspend an agent and put its certificates on hold; `reason` is not public."""
     with environments.atomic():
         agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
         agents.suspend(agent=agent, reason=reason, actor=actor, now=now)
         own = Certificate.objects.for_tenant(tenant_id).of_agent(agent.id)
-        certificate = own.active(now).locked().first()
-        if certificate is not None:
+        for certificate in own.active(now).locked():
             code = ReasonFlags.certificate_hold
-            _revoke(certificate, AuditAction.CERTIFICATE_HELD, code.value, code, actor, now)
+            revoke_locked(certificate=certificate, reason=code.value, code=code, actor=actor, now=now)
     return agent
 
 
@@ -118,10 +141,10 @@ def reinstate_agent(
     with environments.atomic():
         agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
         own = Certificate.objects.for_tenant(tenant_id).of_agent(agent.id)
-        found = own.revocable(now).locked().first()
+        found = [one for one in own.revocable(now).locked() if not supersede(one, now)]
         agents.reinstate(
             agent=agent,
-            is_certified=found is not None,
+            is_certified=bool(found),
             may_undo_stop=may_undo_stop,
             reason=reason,
             actor=actor,
@@ -130,13 +153,10 @@ def reinstate_agent(
         incidents.note_reinstated(
             tenant_id=tenant_id, agent_id=agent.id, agent_name=agent.name, reason=reason, actor=actor, now=now
         )
-        if found is not None and found.is_on_hold(now):
-            _end_hold(found, now)
-            found.status, found.revocation_code = CertificateStatus.ACTIVE, ""
-            found.revoked_at = found.revocation_reason = None
-            found.crl_entry = found.first_crl_number = None
-            _save(found)
-            record(found, AuditAction.CERTIFICATE_RELEASED, actor, now)
+        held = [one for one in found if one.is_on_hold(now)]
+        release_all(certificates=held, actor=actor, now=now)
+        for certificate in held:
+            _publish_list(certificate)
     return agent
 
 
@@ -153,51 +173,92 @@ def revoke_locked(
 
     It counts as revoked from the beginning of its hold if it has one, else from `since`, else from now.
     """
-    if certificate.is_on_hold(now):
-        _end_hold(certificate, now)
-    _revoke(certificate, AuditAction.CERTIFICATE_REVOKED, reason, code, actor, now, since=since)
+    revoke_all(certificates=[certificate], reason=reason, code=code, now=now, since=since)
+    announce_revoked(certificates=[certificate], reason=reason, code=code, actor=actor, now=now)
+    _publish_list(certificate)
 
 
-def _revoke(
-    certificate: Certificate,
-    action: AuditAction,
+def revoke_all(
+    *,
+    certificates: Sequence[Certificate],
     reason: str,
     code: ReasonFlags,
-    actor: Actor,
     now: datetime,
-    *,
     since: datetime | None = None,
 ) -> None:
-    revoked_at = certificate.revoked_at or since or now
-    certificate.status, certificate.revoked_at = CertificateStatus.REVOKED, revoked_at
-    certificate.revocation_reason, certificate.revocation_code = reason, code.value
-    certificate.crl_entry = encode_entry(int(certificate.serial_number, 16), revoked_at, code)
-    _save(certificate)
+    """As `revoke_locked`, or with the code `certificateHold` a hold, for a tenant's locked certificates.
+
+    The caller has it announced and the lists published.
+    """
+    if not certificates:
+        return
+    _end_holds([one for one in certificates if one.is_on_hold(now)], now)
+    for one in certificates:
+        one.status, one.revoked_at = CertificateStatus.REVOKED, one.revoked_at or since or now
+        one.revocation_reason, one.revocation_code = reason, code.value
+        one.crl_entry = encode_entry(int(one.serial_number, 16), one.revoked_at, code)
+    params = {
+        "tenant": certificates[0].tenant_id,
+        "reason": reason,
+        "code": code.value,
+        "ids": [one.id for one in certificates],
+        "times": [one.revoked_at for one in certificates],
+        "entries": [one.crl_entry for one in certificates],
+    }
+    sql.prepared_write(_REVOKE, params)
     if code is not ReasonFlags.certificate_hold:
-        _forget_wrapped_key(certificate)
-    record(certificate, action, actor, now, reason=reason, code=code.value)
-    announced = {"revocation_reason": reason, "revoked_at": revoked_at}
-    announce(certificate, EventName.CERTIFICATE_REVOKED, announced, now)
+        _forget_wrapped_keys(certificates)
 
 
-def _forget_wrapped_key(certificate: Certificate) -> None:
-    """Delete the key of a certificate that has ended for good."""
-    if certificate.key_storage == KeyStorage.WRAPPED:
-        WrappedAgentKey.objects.filter(key_uri=certificate.kms_key_arn).delete()
+def announce_revoked(
+    *, certificates: Sequence[Certificate], reason: str, code: ReasonFlags, actor: Actor, now: datetime
+) -> None:
+    """Audit and publish that a tenant's certificates were revoked or put on hold."""
+    if not certificates:
+        return
+    is_hold = code is ReasonFlags.certificate_hold
+    action = AuditAction.CERTIFICATE_HELD if is_hold else AuditAction.CERTIFICATE_REVOKED
+    said = {"reason": reason, "code": code.value}
+    auditlog.record_all([_entry(one, action, actor, now, **said) for one in certificates])
+    data = [
+        {**_named(one), "revocation_reason": reason, "revoked_at": one.revoked_at} for one in certificates
+    ]
+    name = EventName.CERTIFICATE_REVOKED
+    publish_all(tenant_id=certificates[0].tenant_id, name=name, data=data, now=now)
 
 
-def _save(certificate: Certificate) -> None:
-    revocation = ("revoked_at", "revocation_reason", "revocation_code", "crl_entry", "first_crl_number")
-    certificate.save(update_fields=["status", *revocation])
+def release_all(*, certificates: Sequence[Certificate], actor: Actor, now: datetime) -> None:
+    """Lift the hold of a tenant's locked certificates, all on hold; the caller has the lists published."""
+    if not certificates:
+        return
+    _end_holds(certificates, now)
+    own = Certificate.objects.for_tenant(certificates[0].tenant_id)
+    own.filter(id__in=[one.id for one in certificates]).update(**_UNREVOKED)
+    action = AuditAction.CERTIFICATE_RELEASED
+    auditlog.record_all([_entry(one, action, actor, now) for one in certificates])
+
+
+def _forget_wrapped_keys(certificates: Sequence[Certificate]) -> None:
+    """Delete the keys of certificates that have ended for good."""
+    wrapped = [one.kms_key_arn for one in certificates if one.key_storage == KeyStorage.WRAPPED]
+    if wrapped:
+        WrappedAgentKey.objects.filter(key_uri__in=wrapped).delete()
+
+
+def _publish_list(certificate: Certificate) -> None:
     enqueue_on_commit(PUBLISH, authority_id=str(certificate.authority_id))
 
 
-def _end_hold(certificate: Certificate, now: datetime) -> None:
-    """Record the end of a hold, for the next delta and for questions about the past."""
+def _end_holds(certificates: Sequence[Certificate], now: datetime) -> None:
+    """Record the end of holds, for the next delta and for questions about the past."""
+    EndedHold.objects.bulk_create([_ended_hold(one, now) for one in certificates])
+
+
+def _ended_hold(certificate: Certificate, now: datetime) -> EndedHold:
     held_at = certificate.revoked_at or now
     # Another process may have read its clock later, and yet have acquired the lock first.
     ended_at = max(held_at, now)
-    EndedHold.objects.create(
+    return EndedHold(
         certificate=certificate,
         authority_id=certificate.authority_id,
         held_at=held_at,
@@ -205,6 +266,37 @@ def _end_hold(certificate: Certificate, now: datetime) -> None:
         crl_entry=encode_entry(int(certificate.serial_number, 16), ended_at, ReasonFlags.remove_from_crl),
         hold_crl_number=certificate.first_crl_number,
     )
+
+
+def supersede_due(*, now: datetime) -> int:
+    """Revoke up to 500 renewed certificates whose overlap with their successor is over; return how many."""
+    due = Certificate.objects.revocable(now).filter(superseded_at__lte=now).order_by("superseded_at", "id")
+    rows = due.values_list("id", "agent_id", "tenant_id")[:EXPIRY_BATCH]
+    return each(rows, lambda row: _supersede_locked(*row, now))
+
+
+def _supersede_locked(certificate_id: UUID, agent_id: UUID, tenant_id: UUID, now: datetime) -> bool:
+    with environments.atomic():
+        Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
+        own = Certificate.objects.for_tenant(tenant_id).filter(id=certificate_id)
+        due = own.revocable(now).locked().first()
+        return due is not None and supersede(due, now)
+
+
+def supersede_from(certificate: Certificate, at: datetime, *, actor: Actor, now: datetime) -> None:
+    """Set from when a locked certificate is superseded: at once, or by the sweep."""
+    certificate.superseded_at = at
+    certificate.save(update_fields=["superseded_at"])
+    supersede(certificate, now, actor=actor)
+
+
+def supersede(certificate: Certificate, now: datetime, *, actor: Actor = SUPERSEDING_ACTOR) -> bool:
+    """Revoke a locked certificate if it was renewed and its overlap is over; return whether it did."""
+    if certificate.superseded_at is None or certificate.superseded_at > now:
+        return False
+    code = ReasonFlags.superseded
+    revoke_locked(certificate=certificate, reason=code.value, code=code, actor=actor, now=now)
+    return True
 
 
 def expire_due(*, now: datetime) -> int:
@@ -228,7 +320,7 @@ def mark_expired(certificate: Certificate, now: datetime) -> None:
     """Mark and announce an expired certificate; called under the locks of agent and certificate."""
     certificate.status = CertificateStatus.EXPIRED
     certificate.save(update_fields=["status"])
-    _forget_wrapped_key(certificate)
+    _forget_wrapped_keys([certificate])
     record(certificate, AuditAction.CERTIFICATE_EXPIRED, EXPIRY_ACTOR, now)
     announced = {"certificate_id": certificate.id, "expires_at": certificate.expires_at}
     announce(certificate, EventName.CERTIFICATE_EXPIRED, announced, now)
@@ -236,8 +328,11 @@ def mark_expired(certificate: Certificate, now: datetime) -> None:
 
 def announce(certificate: Certificate, name: EventName, data: dict[str, Any], now: datetime) -> None:
     """Send a webhook event with the certificate's agent and serial number beside `data`."""
-    named = {"agent_id": certificate.agent_id, "serial_number": certificate.serial_number}
-    publish(tenant_id=certificate.tenant_id, name=name, data={**named, **data}, now=now)
+    publish(tenant_id=certificate.tenant_id, name=name, data={**_named(certificate), **data}, now=now)
+
+
+def _named(certificate: Certificate) -> dict[str, Any]:
+    return {"agent_id": certificate.agent_id, "serial_number": certificate.serial_number}
 
 
 def record(
@@ -249,8 +344,20 @@ def record(
     verb: str = "",
     **metadata: Any,
 ) -> None:
+    auditlog.record_all([_entry(certificate, action, actor, now, verb=verb, **metadata)])
+
+
+def _entry(
+    certificate: Certificate,
+    action: AuditAction,
+    actor: Actor,
+    now: datetime,
+    *,
+    verb: str = "",
+    **metadata: Any,
+) -> AuditEntry:
     serial_number, verb = certificate.serial_number, verb or action.value.rpartition(".")[2]
-    auditlog.record(
+    return auditlog.entry(
         tenant_id=certificate.tenant_id,
         action=action,
         affected_id=certificate.id,

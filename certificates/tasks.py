@@ -7,11 +7,12 @@ from typing import Any
 from uuid import UUID
 
 from auditlog.vocabulary import Actor
-from certificates import services
+from certificates import endings, services
 from certificates.issuing import key_pool, unfinished, wrapped_keys
 from certificates.issuing.key_pool import FILL
 from certificates.lists import publication
 from certificates.ocsp import responders
+from certificates.renewing.services import RENEWALS
 from certificates.services import PUBLISH
 from compliance.core.clock import now
 from compliance.core.errors import Unavailable
@@ -51,6 +52,13 @@ def publish_due_crls(**kwargs: Any) -> None:
         publication.publish_due(actor=Actor.system("certificates.publish_due_crls"), now=now())
 
 
+@task("certificates.supersede")
+def supersede(**kwargs: Any) -> None:
+    """Revoke renewed certificates whose overlap with their successor is over."""
+    if count := services.supersede_due(now=now()):
+        log.info("%d certificates superseded", count)
+
+
 @task("certificates.expire")
 def expire(**kwargs: Any) -> None:
     """Mark and announce certificates that are past their end."""
@@ -59,6 +67,16 @@ def expire(**kwargs: Any) -> None:
         if not count:
             return
         log.info("%d certificates expired", count)
+
+
+@task("certificates.announce_ends")
+def announce_ends(**kwargs: Any) -> None:
+    """Announce certificates that end within 30, 7 or 1 days, once each."""
+    for _ in range(EXPIRY_ROUNDS):
+        count = endings.announce_due(now=now())
+        if not count:
+            return
+        log.info("%d ends of certificates announced", count)
 
 
 @task("certificates.maintain_responders")
@@ -82,3 +100,15 @@ def settle_unfinished(**kwargs: Any) -> None:
         unfinished.settle(now=now())
     if deleted := wrapped_keys.delete_unnamed(now=now()):
         log.info("%d wrapped keys deleted", deleted)
+
+
+@task(RENEWALS.task)
+def renew_of_blueprint(*, job_id: str, **kwargs: Any) -> None:
+    """Work on a portion of a renewal's agents."""
+    RENEWALS.run(job_id=job_id, now=now())
+
+
+@task("certificates.sweep_renewals")
+def sweep_renewals(**kwargs: Any) -> None:
+    """Have unfinished renewals gone on with, whose process died or which wait."""
+    RENEWALS.sweep(now=now())

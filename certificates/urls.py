@@ -1,4 +1,4 @@
-"""The routes of certificates, verification, revocation lists, CAs and agent cards."""
+"""The routes of blueprints, certificates, verification, revocation lists, CAs and agent cards."""
 
 from django.urls import path
 
@@ -6,9 +6,19 @@ from certificates.ocsp.views import OcspViewSet
 from certificates.public import public_views
 from certificates.public.card_views import AgentCardViewSet
 from certificates.public.did_views import DidViewSet
+from certificates.public.verify_page import VerifyPage
+from certificates.renewing.views import BlueprintViewSet
 from certificates.views import AgentCertificateViewSet, CertificateViewSet
 
+_BLUEPRINT = "v1/blueprints/<str:blueprint_id>"
+
 urlpatterns = [
+    path("v1/blueprints", BlueprintViewSet.as_view({"get": "list", "post": "create"})),
+    path(_BLUEPRINT, BlueprintViewSet.as_view({"get": "retrieve", "patch": "partial_update"})),
+    path(f"{_BLUEPRINT}/agents", BlueprintViewSet.as_view({"get": "agents"})),
+    path(f"{_BLUEPRINT}/renew", BlueprintViewSet.as_view({"post": "renew"})),
+    path(f"{_BLUEPRINT}/renewals", BlueprintViewSet.as_view({"get": "renewals"})),
+    path("v1/blueprint-renewals/<str:renewal_id>", BlueprintViewSet.as_view({"get": "renewal"})),
     path("v1/agents/<str:agent_id>/certify", AgentCertificateViewSet.as_view({"post": "certify"})),
     path("v1/agents/<str:agent_id>/renew", AgentCertificateViewSet.as_view({"post": "renew"})),
     path("v1/agents/<str:agent_id>/suspend", AgentCertificateViewSet.as_view({"post": "suspend"})),
@@ -19,6 +29,7 @@ urlpatterns = [
     path("v1/certificates/<str:certificate_id>/revoke", CertificateViewSet.as_view({"post": "revoke"})),
     path("v1/certificates/<str:certificate_id>/renew", CertificateViewSet.as_view({"post": "renew"})),
     path("v1/verify/<str:serial>", public_views.VerifyViewSet.as_view({"get": "retrieve"})),
+    path("verify", VerifyPage.as_view()),
     path("v1/crl", public_views.RevocationListViewSet.as_view({"get": "current"})),
     path("v1/crl/<str:serial>", public_views.RevocationListViewSet.as_view({"get": "retrieve"})),
     path("v1/crl/<str:serial>/<str:part>", public_views.RevocationListViewSet.as_view({"get": "part"})),

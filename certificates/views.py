@@ -1,6 +1,7 @@
 """Certify, renew, revoke and read certificates; suspend, reinstate and retire agents."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from typing import Any, ClassVar
 
@@ -10,30 +11,51 @@ from rest_framework.response import Response
 
 from agents.models import Agent
 from agents.serializers import AgentSerializer, ReasonSerializer, shown_agent
+from agents.views import AGENT_ID
+from auditlog.actors.requests import caller_of
 from auditlog.vocabulary import Actor
 from certificates import services
 from certificates.issuing import issuance
 from certificates.models import Certificate, CertificateStatus
-from certificates.serializers import CertificateSerializer, ReasonInputSerializer, RevocationSerializer
+from certificates.serializers import (
+    CertificateSerializer,
+    ReasonInputSerializer,
+    RenewalSerializer,
+    RevocationSerializer,
+)
 from compliance.api.gate import Scope
 from compliance.api.idempotency import idempotent
-from compliance.api.pagination import keyset_page, ok, page, read_choice, read_cursor, read_id, read_limit
+from compliance.api.pagination import (
+    newest_first,
+    ok,
+    read_choice,
+    read_id,
+    read_moment,
+)
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
+from compliance.api.rest.schema import (
+    BEFORE,
+    IDEMPOTENCY_KEY,
+    KEYED,
+    LIMIT,
+    MOMENT,
+    enveloped,
+    errors,
+    paged,
+)
 from compliance.api.rest.views import ApiViewSet, validated
 from compliance.core.clock import now
 
-AGENT_ID = OpenApiParameter("agent_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
 CERTIFICATE_ID = OpenApiParameter("certificate_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
 
 
-def issues(*statuses: int, parameter: OpenApiParameter, **described: str) -> Any:
+def issues(*statuses: int, parameter: OpenApiParameter, request: Any = None, **described: str) -> Any:
     """The schema of an endpoint that issues a certificate; `e404="…"` describes an error."""
     messages = {name: described.pop(name) for name in ("e404", "e409", "e422") if name in described}
     return extend_schema(
         **described,  # type: ignore[arg-type]
         parameters=[parameter, IDEMPOTENCY_KEY],
-        request=None,
+        request=request,
         responses={
             201: enveloped(CertificateSerializer),
             **errors(*KEYED, *statuses, e503="KMS signing service unavailable", **messages),
@@ -51,6 +73,11 @@ def changes_agent(*, e422: str, **described: str) -> Any:
     )
 
 
+def _renewed(request: ApiRequest, service: Callable[..., Certificate], **target: str) -> Response:
+    seconds = validated(RenewalSerializer, request)["overlap_seconds"]
+    return _issued(request, partial(service, overlap=timedelta(seconds=seconds)), **target)
+
+
 def _issued(request: ApiRequest, service: Callable[..., Certificate], **target: str) -> Response:
     moment = now()
     certificate = service(
@@ -61,11 +88,9 @@ def _issued(request: ApiRequest, service: Callable[..., Certificate], **target: 
 
 def _changed(request: ApiRequest, service: Callable[..., Agent], agent_id: str) -> Response:
     agent = service(
-        tenant_id=request.auth.tenant_id,
         agent_id=agent_id,
         reason=validated(ReasonSerializer, request)["reason"],
-        actor=Actor.api_key(request.auth.id),
-        now=now(),
+        **caller_of(request),
     )
     return ok(shown_agent(agent))
 
@@ -84,10 +109,10 @@ class AgentCertificateViewSet(ApiViewSet):
         parameter=AGENT_ID,
         operation_id="certifyAgent",
         summary="Issue a certificate for an agent",
-        description="The RSA-2048 key never leaves the HSM; a pending agent becomes active.",
+        description="With an RSA-2048 key of its own; a pending agent becomes active.",
         e404="Agent not found",
         e409="Agent already has an active certificate",
-        e422="Cannot certify a retired agent",
+        e422="The agent is suspended or retired, or has no owner and its tenant requires one",
     )
     @idempotent
     def certify(self, request: ApiRequest, agent_id: str) -> Response:
@@ -96,18 +121,21 @@ class AgentCertificateViewSet(ApiViewSet):
     @issues(
         409,
         parameter=AGENT_ID,
+        request=RenewalSerializer,
         operation_id="renewAgentCertificate",
         summary="Issue a successor of the agent's active certificate",
         description=(
-            "With a new key and serial number, for the profile of today; the old one is superseded. An agent "
-            "can be renewed once a minute at most; earlier requests get 429."
+            "With a new key and serial number, for the profile of today. The old one is superseded, with "
+            "`overlap_seconds` only after that time: both are valid meanwhile, and what stops the agent or "
+            "revokes the new one ends both. An agent can be renewed once a minute at most; earlier requests "
+            "get 429."
         ),
         e404="Agent not found",
         e422="Agent has no active certificate",
     )
     @idempotent
     def renew(self, request: ApiRequest, agent_id: str) -> Response:
-        return _issued(request, issuance.renew_of_agent, agent_id=agent_id)
+        return _renewed(request, issuance.renew_of_agent, agent_id=agent_id)
 
     @changes_agent(
         operation_id="suspendAgent",
@@ -164,6 +192,8 @@ class CertificateViewSet(ApiViewSet):
         parameters=[
             OpenApiParameter("agent_id", OpenApiTypes.UUID),
             OpenApiParameter("status", OpenApiTypes.STR, enum=CertificateStatus.values),
+            OpenApiParameter("expires_after", MOMENT),
+            OpenApiParameter("expires_before", MOMENT),
             BEFORE,
             LIMIT,
         ],
@@ -175,12 +205,14 @@ class CertificateViewSet(ApiViewSet):
             Certificate.objects.for_tenant(request.auth.tenant_id)
             .of_agent(read_id(params, "agent_id"))
             .with_status(read_choice(params, "status", CertificateStatus.values), moment)
+            .ending(after=read_moment(params, "expires_after"), before=read_moment(params, "expires_before"))
         )
-        found = keyset_page(
-            certificates, cursor=read_cursor(params), limit=read_limit(params), field="issued_at"
+        return newest_first(
+            certificates,
+            request,
+            lambda rows: [CertificateSerializer(row, context={"now": moment}).data for row in rows],
+            field="issued_at",
         )
-        rows = [CertificateSerializer(row, context={"now": moment}).data for row in found.rows]
-        return page(rows, next_cursor=found.next_cursor, has_next_page=found.has_next)
 
     @extend_schema(
         operation_id="getCertificate",
@@ -197,7 +229,8 @@ class CertificateViewSet(ApiViewSet):
         summary="Revoke a certificate",
         description=(
             "The next verify shows it; the revocation list follows within seconds. A certificate on hold is "
-            "revoked for good, and stays revoked as of the hold's beginning."
+            "revoked for good, and stays revoked as of the hold's beginning. With an agent's current "
+            "certificate goes the one that overlaps with it."
         ),
         parameters=[CERTIFICATE_ID],
         request=ReasonInputSerializer,
@@ -213,21 +246,21 @@ class CertificateViewSet(ApiViewSet):
     )
     def revoke(self, request: ApiRequest, certificate_id: str) -> Response:
         certificate = services.revoke(
-            tenant_id=request.auth.tenant_id,
             certificate_id=certificate_id,
             reason=validated(ReasonInputSerializer, request)["reason"],
-            actor=Actor.api_key(request.auth.id),
-            now=now(),
+            **caller_of(request),
         )
         return ok(RevocationSerializer(certificate).data)
 
     @issues(
         parameter=CERTIFICATE_ID,
+        request=RenewalSerializer,
         operation_id="renewCertificate",
         summary="Issue a successor and supersede this certificate",
         description=(
-            "The successor has a new key and serial number, for the agent's profile of today. An agent is "
-            "renewed once a minute at most; earlier requests get 429."
+            "The successor has a new key and serial number, for the agent's profile of today. With "
+            "`overlap_seconds` this one stays valid for so long. An agent is renewed once a minute at most; "
+            "earlier requests get 429."
         ),
         e404="Certificate not found",
         e409="Certificate is already revoked",
@@ -235,4 +268,4 @@ class CertificateViewSet(ApiViewSet):
     )
     @idempotent
     def renew(self, request: ApiRequest, certificate_id: str) -> Response:
-        return _issued(request, issuance.renew, certificate_id=certificate_id)
+        return _renewed(request, issuance.renew, certificate_id=certificate_id)

@@ -20,7 +20,7 @@ from ops.scheduling import staggered  # noqa: E402
 
 app.autodiscover_tasks(
     [
-        *("compliance.api", "auditlog", "webhooks", "incidents", "certificates", "events"),
+        *("compliance.api", "auditlog", "webhooks", "incidents", "agents", "certificates", "events"),
         *("delegation", "gateway.approvals", "reports"),
     ],
     force=True,
@@ -28,30 +28,40 @@ app.autodiscover_tasks(
 
 # What runs by the clock, in both environments: upkeep, and sweeps for the work of messages that were lost.
 PERIODS_SECONDS = {
-    "auditlog.seal": 5.0,
-    "auditlog.cosign": 10.0,
+    "auditlog.seal": 15.0,
+    "auditlog.cosign": 60.0,
     "auditlog.drop_expired": 3600.0,
-    "webhooks.sweep": 5.0,
-    "certificates.publish_due_crls": 15.0,
+    "webhooks.sweep": 30.0,
+    "agents.send_mails": 60.0,
+    "certificates.publish_due_crls": 30.0,
+    "certificates.supersede": 30.0,
+    "certificates.sweep_renewals": 30.0,
     "certificates.expire": 60.0,
-    "certificates.fill_key_pool": 30.0,
+    "certificates.announce_ends": 300.0,
+    "certificates.fill_key_pool": 60.0,
     "certificates.settle_unfinished": 300.0,
     "certificates.maintain_responders": 60.0,
     "events.sweep_high_risk": 20.0,
-    "events.take_in_reviews": 30.0,
+    "events.find_dormant": 3600.0,
+    "events.end_dormancies": 60.0,
+    "events.take_in_reviews": 60.0,
     "events.snapshot_scorer": 60.0,
     "events.pool_baselines": 60.0,
     "events.forget_snapshots": 3600.0,
+    "events.forget_spans": 600.0,
     "delegation.maintain_keys": 60.0,
+    "stops.sweep": 15.0,
+    "reviews.sweep": 10.0,
     "delegation.forget_issued": 3600.0,
     "events.sum_up_risk": 60.0,
     "events.sum_up_days": 120.0,
+    "events.sum_up_usage": 60.0,
     "events.fade_risk": 3600.0,
     "events.maintain_partitions": 3600.0,
-    "events.sweep_simulations": 30.0,
-    "incidents.watch": 30.0,
-    "approvals.sweep": 30.0,
-    "reports.sweep": 30.0,
+    "events.sweep_simulations": 60.0,
+    "incidents.watch": 60.0,
+    "approvals.sweep": 60.0,
+    "reports.sweep": 60.0,
     "reports.run_schedules": 300.0,
     "reports.forget": 3600.0,
     "auditlog.destroy_ended_keys": 3600.0,
@@ -65,23 +75,15 @@ CONNECTION_SECONDS = 600
 
 
 def schedule() -> dict[str, dict[str, Any]]:
-    """One entry for each task and environment."""
-    entries = {
-        f"{task}@{environment.value}": (task, environment)
-        for task in PERIODS_SECONDS
-        for environment in Environment
-    }
-    times = staggered({name: PERIODS_SECONDS[task] for name, (task, _) in entries.items()})
+    """Return an entry for each task; one message has it run in both environments, live first."""
+    times = staggered(PERIODS_SECONDS)
     return {
-        name: {
+        task: {
             "task": task,
-            "schedule": times[name],
-            "options": {
-                "headers": {ENVIRONMENT_HEADER: environment.value},
-                "expires": PERIODS_SECONDS[task] * 5,
-            },
+            "schedule": times[task],
+            "options": {"headers": {ENVIRONMENT_HEADER: ",".join(Environment)}, "expires": period * 5},
         }
-        for name, (task, environment) in entries.items()
+        for task, period in PERIODS_SECONDS.items()
     }
 
 

@@ -33,6 +33,10 @@ class CertificateDoesNotCount(InvalidState):
     message = "The agent's certificate is revoked or has expired"
 
 
+class AgentDoesNotStand(InvalidState):
+    message = "The agent is suspended or retired, or has no certificate in force"
+
+
 class ScopeNotPermitted(InvalidState):
     message = "The scope exceeds the agent's permitted actions"
 

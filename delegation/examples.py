@@ -118,3 +118,4 @@ TOLD: dict[str, Any] = {
 ACTIVE = _response("Active", **TOLD)
 INACTIVE = _response("Inactive", active=False)
 NOTHING = _response("Revoked")
+CREDENTIAL = _response("A credential", data={"credential": COMPACT, "valid_until": "2026-11-21T09:00:00Z"})

@@ -1,4 +1,4 @@
-"""The keys that sign delegation tokens, and what was issued; the tokens' text is not stored."""
+"""The keys that sign delegation tokens, and what was issued; no token's or credential's text is stored."""
 
 from datetime import datetime
 from uuid import UUID
@@ -21,7 +21,7 @@ from delegation.jose.tokens import (
     SubjectIdentifier,
 )
 from delegation.lifecycle import KeyStatus
-from delegation.querysets import IssuedTokenQuerySet, TokenKeyQuerySet
+from delegation.querysets import ExpiringQuerySet, IssuedTokenQuerySet, TokenKeyQuerySet
 from tenancy.models import Tenant
 
 
@@ -146,3 +146,25 @@ class IssuedToken(TenantRow):
 
     def has_expired(self, now: datetime) -> bool:
         return now >= self.expires_at
+
+
+class IssuedCredential(TenantRow):
+    """The place in the status lists of an agent's credentials under a certificate; deleted after its end."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", db_index=False)
+    agent = TenantForeignKey(Agent, on_delete=models.PROTECT, related_name="+", db_index=False)
+    certificate_serial = models.CharField(max_length=SERIAL_DIGITS, unique=True)
+    status_index = models.BigIntegerField(unique=True)
+    issued_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+
+    objects = ExpiringQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-issued_at", "-id"]
+        indexes = [Index(fields=["expires_at"], name="delegation_credential_end")]
+        constraints = [CheckConstraint(condition=Q(status_index__gte=0), name="delegation_credential_index")]
+
+    def __str__(self) -> str:
+        return self.certificate_serial

@@ -10,6 +10,7 @@ from rest_framework import serializers
 from agents.risk import BANDS
 from compliance.api.rest.fields import StrictCharField, StrictIntegerField
 from compliance.core.plain_text import PLAIN_TEXT_PATTERN, is_plain_text
+from delegation.issued.credentials import AgentCredential
 from delegation.issued.listing import ListedToken, TokenState
 from delegation.issuing.applications import DEFAULT_TTL, Grant
 from delegation.issuing.issuance import IssuedDelegation
@@ -231,6 +232,13 @@ class IssuedTokenSerializer(serializers.Serializer[ListedToken]):
     expires_at = serializers.DateTimeField(source="row.expires_at")
     revoked_at = serializers.DateTimeField(source="row.revoked_at", allow_null=True)
     revocation_reason = serializers.CharField(source="row.revocation_reason", allow_null=True)
+
+
+class AgentCredentialSerializer(serializers.Serializer[AgentCredential]):
+    """A credential of an agent."""
+
+    credential = serializers.CharField(help_text="A compact JWS of the type `vc+jwt`.")
+    valid_until = serializers.DateTimeField(help_text="Fetch another one by then.")
 
 
 class ActClaimSerializer(serializers.Serializer[Any]):

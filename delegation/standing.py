@@ -15,7 +15,7 @@ from uuid import UUID
 
 from agents.models import AgentStatus, declared_actions
 from agents.risk import band_of
-from certificates.models import AGENT_AND_LATEST, CertificateStatus
+from certificates.models import AGENT_AND_LATEST, Certificate, CertificateStatus
 from compliance.stores import sql
 from compliance.stores.async_postgres import Query
 from delegation.jose.tokens import Delegator
@@ -61,6 +61,10 @@ WITH behind (token, place, agent_id, serial, token_id) AS MATERIALIZED (
         CASE WHEN latest.id IS NULL THEN agent.metadata
             ELSE jsonb_build_object('permitted_actions', latest.claims -> 'permitted_actions') END AS declared
     FROM {AGENT_AND_LATEST} WHERE agent.id IN (SELECT agent_id FROM behind)
+), overlapping AS MATERIALIZED (
+    SELECT agent_id, serial_number::text AS serial FROM {Certificate._meta.db_table}
+    WHERE status = '{CertificateStatus.ACTIVE}' AND superseded_at IS NOT NULL
+        AND agent_id IN (SELECT agent_id FROM behind)
 ), issued AS MATERIALIZED (
     SELECT id, revoked_at FROM {TABLE} WHERE id IN (SELECT token_id FROM behind)
 )
@@ -69,7 +73,9 @@ SELECT behind.token, behind.place, issued.id IS NOT NULL, issued.revoked_at IS N
         WHEN agent.id IS NULL THEN '{NotStanding.UNKNOWN}'
         WHEN agent.status = '{AgentStatus.SUSPENDED}' THEN '{NotStanding.AGENT_SUSPENDED}'
         WHEN agent.status = '{AgentStatus.RETIRED}' THEN '{NotStanding.AGENT_RETIRED}'
-        WHEN agent.serial_number IS DISTINCT FROM behind.serial THEN '{NotStanding.CERTIFICATE_REPLACED}'
+        WHEN agent.serial_number IS DISTINCT FROM behind.serial AND NOT EXISTS (
+            SELECT FROM overlapping WHERE (agent_id, serial) = (behind.agent_id, behind.serial)
+        ) THEN '{NotStanding.CERTIFICATE_REPLACED}'
         WHEN agent.certificate_status = '{CertificateStatus.REVOKED}' THEN '{NotStanding.CERTIFICATE_REVOKED}'
         WHEN agent.certificate_status = '{CertificateStatus.EXPIRED}' OR agent.expires_at < $1
             THEN '{NotStanding.CERTIFICATE_EXPIRED}'

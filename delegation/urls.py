@@ -1,4 +1,4 @@
-"""Routes of delegation, of its OAuth endpoints and of trusted issuers."""
+"""Routes of delegation, of its OAuth endpoints, of trusted issuers, of stops and of access reviews."""
 
 from typing import Any, Final
 
@@ -6,6 +6,8 @@ from django.urls import path
 
 from delegation.issuers.views import TrustedIssuerViewSet
 from delegation.oauth.views import MetadataViewSet, OAuthViewSet
+from delegation.reviews.views import AccessReviewViewSet, OwnerViewSet
+from delegation.stops.views import StopViewSet
 from delegation.views import (
     AgentDelegationViewSet,
     DelegationViewSet,
@@ -14,10 +16,12 @@ from delegation.views import (
 )
 
 _METADATA = ".well-known/oauth-authorization-server"
+_REVIEW: Final = "v1/access-reviews/<str:review_id>"
 _ISSUER: Final[dict[str, Any]] = {"get": "retrieve", "patch": "partial_update", "delete": "destroy"}
 
 urlpatterns = [
     path("v1/agents/<str:agent_id>/delegation", AgentDelegationViewSet.as_view({"post": "create"})),
+    path("v1/agents/<str:agent_id>/credential", AgentDelegationViewSet.as_view({"get": "credential"})),
     path("v1/delegation/verify", PublicDelegationViewSet.as_view({"post": "verify"})),
     path("v1/delegations", DelegationViewSet.as_view({"get": "list"})),
     path("v1/delegations/<str:token_id>", DelegationViewSet.as_view({"get": "retrieve"})),
@@ -31,4 +35,14 @@ urlpatterns = [
     path(f"{_METADATA}/<path:path>", MetadataViewSet.as_view({"get": "of_path"})),
     path("v1/trusted-issuers", TrustedIssuerViewSet.as_view({"get": "list", "post": "create"})),
     path("v1/trusted-issuers/<str:issuer_id>", TrustedIssuerViewSet.as_view(_ISSUER)),
+    path("v1/stops", StopViewSet.as_view({"get": "list", "post": "create"})),
+    path("v1/stops/<str:stop_id>", StopViewSet.as_view({"get": "retrieve"})),
+    path("v1/stops/<str:stop_id>/release", StopViewSet.as_view({"post": "release"})),
+    path("v1/stops/<str:stop_id>/receipt", StopViewSet.as_view({"get": "receipt"})),
+    path("v1/owners/replace", OwnerViewSet.as_view({"post": "replace"})),
+    path("v1/access-reviews", AccessReviewViewSet.as_view({"get": "list", "post": "create"})),
+    path(_REVIEW, AccessReviewViewSet.as_view({"get": "retrieve", "patch": "partial_update"})),
+    path(f"{_REVIEW}/items", AccessReviewViewSet.as_view({"get": "items", "post": "decide_all"})),
+    path(f"{_REVIEW}/items/<str:agent_id>", AccessReviewViewSet.as_view({"post": "decide"})),
+    path(f"{_REVIEW}/record", AccessReviewViewSet.as_view({"get": "record"})),
 ]

@@ -17,6 +17,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents.errors import AgentNotFound
+from agents.views import AGENT_ID
+from auditlog.actors.requests import caller_of
 from auditlog.vocabulary import Actor
 from compliance.api.gate import Scope
 from compliance.api.idempotency import idempotent
@@ -38,8 +40,9 @@ from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.identifiers import parse_id
 from delegation import examples, proofs, serializers, services
-from delegation.errors import IssuedTokenNotFound
+from delegation.errors import AgentDoesNotStand, IssuedTokenNotFound
 from delegation.issued import status_lists
+from delegation.issued.credentials import issue_credential
 from delegation.issued.listing import listed, page_by_standing
 from delegation.lifecycle import JWKS_MAX_AGE
 from delegation.models import IssuedToken
@@ -48,7 +51,6 @@ from delegation.token_keys import keys
 TOKEN_ID = OpenApiParameter("token_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
 ACTIVE = {"true": True, "false": False}
 NOT_FOUND = IssuedTokenNotFound.message
-AGENT_ID = OpenApiParameter("agent_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
 ENVIRONMENT = OpenApiParameter("environment", OpenApiTypes.STR, enum=[item.value for item in Environment])
 DPOP = OpenApiParameter(
     "DPoP",
@@ -68,7 +70,7 @@ VERDICT_ENVELOPE: Any = inline_serializer("DelegationVerdictEnvelope", {"data": 
 
 class AgentDelegationViewSet(ApiViewSet):
     schema_tag = "Delegation"
-    required_scopes: ClassVar = {"create": Scope.DELEGATIONS_ISSUE}
+    required_scopes: ClassVar = {"create": Scope.DELEGATIONS_ISSUE, "credential": Scope.AGENTS_READ}
 
     @extend_schema(
         operation_id="issueDelegation",
@@ -122,6 +124,34 @@ class AgentDelegationViewSet(ApiViewSet):
         )
         return ok(serializers.DelegationSerializer(issued).data)
 
+    @extend_schema(
+        operation_id="getAgentCredential",
+        summary="Fetch an agent's verifiable credential",
+        description=(
+            "What the certificate in force states, as a W3C Verifiable Credential 2.0 in a JWT, signed anew "
+            "for a day at most by a key of `/.well-known/jwks.json`. `credentialStatus` and the claim "
+            "`status` name its bit in a status list (`GET /v1/status-lists/{list_id}`): 1 while the agent or "
+            "the certificate is stopped. Audited as `credential.issued`."
+        ),
+        parameters=[AGENT_ID],
+        examples=[examples.CREDENTIAL],
+        responses={
+            200: enveloped(serializers.AgentCredentialSerializer),
+            **errors(
+                *KEYED,
+                e404=AgentNotFound.message,
+                e422=AgentDoesNotStand.message,
+                e503="KMS signing service unavailable",
+            ),
+        },
+    )
+    def credential(self, request: ApiRequest, agent_id: str) -> Response:
+        issued = issue_credential(
+            agent_id=agent_id,
+            **caller_of(request),
+        )
+        return ok(serializers.AgentCredentialSerializer(issued).data)
+
 
 class PublicDelegationViewSet(PublicViewSet):
     """Verification for anyone who was handed a token, and the keys for doing it offline."""
@@ -164,8 +194,7 @@ class PublicDelegationViewSet(PublicViewSet):
         with environments.use(Environment(chosen or Environment.LIVE)):
             found = keys.jwks(now=now())
         max_age = int(JWKS_MAX_AGE.total_seconds())
-        headers = {"Cache-Control": f"public, max-age={max_age}", "Access-Control-Allow-Origin": "*"}
-        return Response({"keys": found}, headers=headers)
+        return Response({"keys": found}, headers={"Cache-Control": f"public, max-age={max_age}"})
 
 
 class DelegationViewSet(ApiViewSet):
@@ -240,11 +269,9 @@ class DelegationViewSet(ApiViewSet):
     )
     def revoke(self, request: ApiRequest, token_id: str) -> Response:
         row = services.revoke(
-            tenant_id=request.auth.tenant_id,
             token_id=token_id,
             reason=validated(serializers.RevokeDelegationSerializer, request)["reason"],
-            actor=Actor.api_key(request.auth.id),
-            now=now(),
+            **caller_of(request),
         )
         return _shown(row)
 
@@ -275,7 +302,6 @@ class StatusListViewSet(PublicViewSet):
         response = HttpResponse(found.token, content_type=status_lists.MEDIA_TYPE)
         response["ETag"] = found.etag
         response["Cache-Control"] = f"public, max-age={status_lists.TTL_SECONDS}"
-        response["Access-Control-Allow-Origin"] = "*"
         response["X-Content-Type-Options"] = "nosniff"
         conditional: Any = get_conditional_response(request._request, found.etag, None, response)
         return response if conditional is None else conditional

@@ -8,7 +8,7 @@ from django.db.models import Q
 from agents.models import Agent
 from auditlog.vocabulary import ActorType
 from compliance.core.identifiers import new_id
-from compliance.stores.append_only import AppendOnlyRow
+from compliance.stores.rows import AppendOnlyRow
 from compliance.stores.tenant_keys import TenantForeignKey
 from events.querysets import BehaviorEventQuerySet, EventReviewQuerySet, SimulationQuerySet
 from tenancy.models import Tenant
@@ -271,6 +271,7 @@ class RiskDay(models.Model):
 
     class Meta:
         ordering = ["-day", "agent_id", "id"]
+        indexes = [models.Index(fields=["agent", "-day"], name="events_risk_day_of_agent")]
         constraints = [models.UniqueConstraint(fields=["day", "agent"], name="events_risk_day_once")]
 
     def __str__(self) -> str:

@@ -5,10 +5,12 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import models
 from django.db.models import Count, F, OuterRef, Q, Subquery
 
-from compliance.core.identifiers import first_id_at, parse_id
+from compliance.core.identifiers import first_id_at
+from compliance.stores.rows import TenantRows
 from events.errors import EventNotFound
 
 if TYPE_CHECKING:
@@ -19,14 +21,13 @@ LEASE = timedelta(minutes=5)  # time after which another worker may take over a 
 MADE_WITHIN = timedelta(minutes=1)  # most time between an event's receipt and the making of its id
 
 
-class BehaviorEventQuerySet(models.QuerySet["BehaviorEvent"]):
+class BehaviorEventQuerySet(TenantRows["BehaviorEvent"]):
     """Events of the current environment.
 
     `since` and `received_before` filter by ids as well, so that only the partitions of that time are read.
     """
 
-    def for_tenant(self, tenant_id: UUID) -> "BehaviorEventQuerySet":
-        return self.filter(tenant_id=tenant_id)
+    missing = EventNotFound
 
     def of_agent(self, agent_id: UUID | str | None) -> "BehaviorEventQuerySet":
         return self.filter(agent_id=agent_id) if agent_id else self
@@ -53,17 +54,10 @@ class BehaviorEventQuerySet(models.QuerySet["BehaviorEvent"]):
         of_it = reviews.filter(event_id=OuterRef("pk"), tenant_id=OuterRef("tenant_id")).order_by("-number")
         return self.annotate(said=Subquery(of_it.values("verdict")[:1]))
 
-    def find(self, event_id: Any) -> "BehaviorEvent":
-        """Return the event with an id that a client wrote. Raises EventNotFound, for nonsense too."""
-        parsed = event_id if isinstance(event_id, UUID) else parse_id(event_id)
-        event = self.filter(id=parsed).first() if parsed else None
-        if event is None:
-            raise EventNotFound()
-        return event
-
-    def since_reinstatement(self, reinstated_at: datetime | None) -> "BehaviorEventQuerySet":
-        """Leave out an agent's events received before its last reinstatement: they are no strikes."""
-        return self.filter(received_at__gt=reinstated_at) if reinstated_at else self
+    def strikes(self, at: datetime, reinstated_at: datetime | None) -> "BehaviorEventQuerySet":
+        """High events of an agent that count at a moment: of the window, since its last reinstatement."""
+        high = self.high_risk().since(at - settings.HIGH_RISK_WINDOW)
+        return high.filter(received_at__gt=reinstated_at) if reinstated_at else high
 
     def agents_over(self, strikes: int) -> list[tuple[UUID, UUID]]:
         """Return (tenant, agent) of agents with at least so many of these events since reinstatement."""

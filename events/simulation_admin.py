@@ -23,7 +23,17 @@ from auditlog.actors.names import NamesActors, actor_shown
 from auditlog.actors.requests import actor_of
 from compliance.console.access import OFFICERS
 from compliance.console.admin import TenantScopedAdmin
-from compliance.console.display import EMPTY, STATUS_COLOURS, chip, column, facts, status_chip, table, visible
+from compliance.console.display import (
+    EMPTY,
+    STATUS_COLOURS,
+    chip,
+    column,
+    facts,
+    row_link,
+    status_chip,
+    table,
+    visible,
+)
 from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
 from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
@@ -46,7 +56,6 @@ WORDS = {
     "neither": "confirmed, stopped by neither",
     "same": "stopped at the same event",
 }
-AGENT = '<a class="text-link" href="{}">{}</a>'
 COLUMNS = ("Agent", "Stopped then", "Live policy", "Candidate", "Verdict", "Why")
 
 
@@ -251,9 +260,7 @@ def _row(one: dict[str, Any]) -> tuple[Any, ...]:
     names = dict.fromkeys(name for strike in (stop["strikes"] if stop else ()) for name in strike["reasons"])
     live, candidate = (_moment(one[policy] and one[policy]["at"]) for policy in ("live", "candidate"))
     return (
-        format_html(
-            AGENT, reverse("admin:agents_agent_change", args=[one["agent_id"]]), visible(one["agent"])
-        ),
+        row_link(visible(one["agent"]), "agents_agent", one["agent_id"]),
         _moment(one["stopped_at"]),
         live,
         format_html("{}<br>{}{}", candidate, WORDS[one["fate"]], _by(one["earlier_seconds"])),

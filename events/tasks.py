@@ -7,9 +7,11 @@ from auditlog.vocabulary import Actor
 from compliance.core.clock import now
 from compliance.core.tasks import task
 from events import partitions
-from events.figures import days
+from events.activity import dormancy
+from events.figures import days, usage
 from events.inbox import reviewing
 from events.ingest import reactions
+from events.otlp import services as otlp
 from events.risk import baselines, rolling, snapshots
 from events.risk.evaluation import simulations
 
@@ -30,6 +32,19 @@ def sweep_high_risk(**kwargs: Any) -> None:
 def fade_risk(**kwargs: Any) -> None:
     """Write every agent's rolling risk as of now."""
     log.debug("wrote the rolling risk of %d agents", rolling.fade_risk(now=now()))
+
+
+@task("events.find_dormant")
+def find_dormant(**kwargs: Any) -> None:
+    """Announce active agents without an event for long, and suspend those silent for longer."""
+    if found := dormancy.find_dormant(now=now()):
+        log.info("%d agents have fallen dormant or were suspended for it", found)
+
+
+@task("events.end_dormancies")
+def end_dormancies(**kwargs: Any) -> None:
+    """End the dormancy of agents that report again."""
+    log.debug("%d agents are no longer dormant", dormancy.end_dormancies())
 
 
 @task("events.take_in_reviews")
@@ -58,6 +73,12 @@ def forget_snapshots(**kwargs: Any) -> None:
     log.debug("dropped %d snapshots", snapshots.forget(now=now()))
 
 
+@task("events.forget_spans")
+def forget_spans(**kwargs: Any) -> None:
+    """Forget spans that are too old to be counted again."""
+    log.debug("forgot %d spans", otlp.forget(now=now()))
+
+
 @task("events.sum_up_risk")
 def sum_up_risk(**kwargs: Any) -> None:
     """Add new events to the daily sums, and delete the days past their retention."""
@@ -70,6 +91,14 @@ def sum_up_risk(**kwargs: Any) -> None:
 def sum_up_days(**kwargs: Any) -> None:
     """Write the figures of the last days, which the overview's charts show."""
     log.debug("wrote the figures of %d days", days.sum_up_days(now=now()))
+
+
+@task("events.sum_up_usage")
+def sum_up_usage(**kwargs: Any) -> None:
+    """Count the names that new events used or were refused."""
+    moment = now()
+    log.debug("counted the names of %d events", usage.sum_up(now=moment))
+    usage.forget(now=moment)
 
 
 @task(simulations.SIMULATE)

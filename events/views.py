@@ -10,10 +10,10 @@ from rest_framework.response import Response
 from rest_framework.throttling import BaseThrottle
 
 from agents.models import Agent
-from auditlog.vocabulary import Actor
+from auditlog.actors.requests import caller_of
 from compliance.api.gate import Scope
 from compliance.api.idempotency import idempotent, in_portions
-from compliance.api.pagination import keyset_page, ok, page, read_choice, read_cursor, read_id, read_limit
+from compliance.api.pagination import newest_first, ok, read_choice, read_id
 from compliance.api.rate_limits import cost_of, hit
 from compliance.api.rest.endpoints import respond
 from compliance.api.rest.parsers import NDJSONParser, StrictJSONParser
@@ -113,15 +113,15 @@ class EventViewSet(ApiViewSet):
             "risk_band": read_choice(params, "band", RiskBand.values),
             "action_type": read_choice(params, "action_type", ActionType.values),
         }
-        cursor, limit, agent_id = read_cursor(params), read_limit(params), filters["agent_id"]
+        agent_id = filters["agent_id"]
         events = BehaviorEvent.objects.for_tenant(tenant_id).only(*SHOWN)
         events = events.filter(**{name: value for name, value in filters.items() if value})
         # The index of an agent's events would have all those of another tenant's agent read in vain.
         if agent_id and not Agent.objects.for_tenant(tenant_id).filter(id=agent_id).exists():
             events = events.none()
-        found = keyset_page(events, cursor=cursor, limit=limit, field="occurred_at", heavy="details")
-        rows = [shown(event) for event in found.rows]
-        return page(rows, next_cursor=found.next_cursor, has_next_page=found.has_next)
+        return newest_first(
+            events, request, lambda rows: [*map(shown, rows)], field="occurred_at", heavy="details"
+        )
 
     @extend_schema(
         operation_id="getEvent",
@@ -155,12 +155,10 @@ class EventViewSet(ApiViewSet):
     def review(self, request: ApiRequest, event_id: str) -> Response:
         given = validated(ReviewSerializer, request)
         found, is_new = reviewing.review(
-            tenant_id=request.auth.tenant_id,
             event_id=event_id,
             verdict=ReviewVerdict(given["verdict"]),
             note=given.get("note"),
-            actor=Actor.api_key(request.auth.id),
-            now=now(),
+            **caller_of(request),
         )
         return ok(EventReviewSerializer(found).data, status=201 if is_new else 200)
 
@@ -198,20 +196,21 @@ class EventBatchViewSet(ApiViewSet):
 
         def portion(stored: list[Any]) -> Response | None:
             if not any(results):
-                self._count_the_rest(request, len(inputs) - cost_of(body_octets(request), "events"))
+                count_the_rest(self, request, len(inputs) - cost_of(body_octets(request), "events"))
             _store_some(request.auth.tenant_id, inputs, stored, results)
             return None if None in stored else ok(_all_results(request.auth.tenant_id, stored, results))
 
         return in_portions(request, portion)
 
-    def _count_the_rest(self, request: ApiRequest, count: int) -> None:
-        """Count a batch's events against the rate limit; the request itself has been."""
-        if count <= 0:
-            return
-        limit = hit(EventsThrottle.bucket, str(request.auth.id), cost=count)
-        request.rate_limit = limit  # type: ignore[attr-defined]
-        if not limit.allowed:
-            self.throttled(request, limit.retry_after)
+
+def count_the_rest(view: ApiViewSet, request: ApiRequest, count: int) -> None:
+    """Count a batch's events against the rate limit; the request itself has been. Raises: Throttled."""
+    if count <= 0:
+        return
+    limit = hit(EventsThrottle.bucket, str(request.auth.id), cost=count)
+    request.rate_limit = limit  # type: ignore[attr-defined]
+    if not limit.allowed:
+        view.throttled(request, limit.retry_after)
 
 
 def _store_some(

@@ -1,39 +1,24 @@
 """Routes of gateways, when people are asked before an act, and the scope violations that are on record."""
 
-from typing import Any
-from uuid import UUID
-
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
 
+from agents.models import DEFAULT_TTL, LONGEST_TTL, MAX_ACTION_NAME, MOST_ALWAYS, SHORTEST_TTL, AskFrom
 from agents.risk import BANDS
-from compliance.core.identifiers import new_id, parse_id
+from compliance.core.identifiers import new_id
+from compliance.stores.rows import TenantRows
 from delegation.jose.tokens import MAX_NAME_LENGTH
 from gateway.errors import RouteNotFound
 from tenancy.models import Tenant
 
 
-class GatewayRouteQuerySet(models.QuerySet["GatewayRoute"]):
-    def for_tenant(self, tenant_id: UUID) -> "GatewayRouteQuerySet":
-        return self.filter(tenant_id=tenant_id)
-
-    def locked(self) -> "GatewayRouteQuerySet":
-        return self.select_for_update(of=("self",))
-
-    def find(self, route_id: Any) -> "GatewayRoute":
-        """Return the route with an id from a client; raises `RouteNotFound`, also if malformed."""
-        route = self.filter(id=parse_id(str(route_id))).first()
-        if route is None:
-            raise RouteNotFound()
-        return route
+class GatewayRouteQuerySet(TenantRows["GatewayRoute"]):
+    missing = RouteNotFound
 
 
-MAX_ACTION_LENGTH = 256
+MAX_ACTION_LENGTH = MAX_ACTION_NAME
 MAX_ROUTE_NAME = 63
-MOST_ALWAYS = 100
-DEFAULT_TTL, SHORTEST_TTL, LONGEST_TTL = 900, 60, 86_400
-"""How long an approval may wait for its decision and its use, in seconds."""
 
 
 class GatewayCredential(models.TextChoices):
@@ -107,19 +92,6 @@ class GatewayRoute(models.Model):
         return self.name
 
 
-class AskFrom(models.TextChoices):
-    """The lowest band of a score from which a person is asked."""
-
-    NEVER = "never"
-    MEDIUM = "medium"
-    HIGH = "high"
-
-
-class AskPolicyQuerySet(models.QuerySet["AskPolicy"]):
-    def for_tenant(self, tenant_id: UUID) -> "AskPolicyQuerySet":
-        return self.filter(tenant_id=tenant_id)
-
-
 class AskPolicy(models.Model):
     """When a person is asked before an agent acts: of one gateway route, one agent, or a whole tenant.
 
@@ -137,7 +109,7 @@ class AskPolicy(models.Model):
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
 
-    objects = AskPolicyQuerySet.as_manager()
+    objects = TenantRows["AskPolicy"].as_manager()
 
     class Meta:
         ordering = ["created_at", "id"]

@@ -9,7 +9,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from auditlog.vocabulary import Actor
+from auditlog.actors.requests import caller_of
 from compliance.api.gate import GateRequest, Scope
 from compliance.api.idempotency import idempotent
 from compliance.api.pagination import ok
@@ -19,7 +19,6 @@ from compliance.api.rest.schema import IDEMPOTENCY_KEY, KEYED, enveloped, errors
 from compliance.api.rest.throttling import GatewayThrottle
 from compliance.api.rest.views import ApiViewSet, validated
 from compliance.core import environments
-from compliance.core.clock import now
 from gateway import openapi, serializers, services
 from gateway.endpoints import AUTHORIZE, gateway_key
 from gateway.models import GatewayRoute
@@ -119,7 +118,7 @@ class GatewayRouteViewSet(ApiViewSet):
     @idempotent
     def create(self, request: ApiRequest) -> Response:
         fields = validated(serializers.CreateRouteSerializer, request)
-        route = services.create(fields=fields, **_caller(request))
+        route = services.create(fields=fields, **caller_of(request))
         return ok(GatewayRouteSerializer(route).data, status=201)
 
     @extend_schema(
@@ -155,7 +154,7 @@ class GatewayRouteViewSet(ApiViewSet):
     )
     def partial_update(self, request: ApiRequest, route_id: str) -> Response:
         changes = validated(serializers.UpdateRouteSerializer, request)
-        route = services.update(route_id=route_id, changes=changes, **_caller(request))
+        route = services.update(route_id=route_id, changes=changes, **caller_of(request))
         return ok(GatewayRouteSerializer(route).data)
 
     @extend_schema(
@@ -166,10 +165,5 @@ class GatewayRouteViewSet(ApiViewSet):
         responses={204: None, **errors(*KEYED, e404=NOT_FOUND)},
     )
     def destroy(self, request: ApiRequest, route_id: str) -> Response:
-        services.delete(route_id=route_id, **_caller(request))
+        services.delete(route_id=route_id, **caller_of(request))
         return Response(status=204)
-
-
-def _caller(request: ApiRequest) -> dict[str, Any]:
-    """Return the arguments that every service takes."""
-    return {"tenant_id": request.auth.tenant_id, "actor": Actor.api_key(request.auth.id), "now": now()}

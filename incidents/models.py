@@ -6,7 +6,7 @@ from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
 
 from auditlog.vocabulary import ActorKind
 from compliance.core.identifiers import new_id
-from compliance.stores.append_only import AppendOnlyRow
+from compliance.stores.rows import AppendOnlyRow
 from incidents.duties.clocks import Clock, clocks_of
 from incidents.querysets import IncidentQuerySet, TimelineQuerySet
 from incidents.vocabulary import (

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db import models
 from django.db.models.functions import Cast
 
-from compliance.core.identifiers import parse_id
+from compliance.stores.rows import TenantRows
 from incidents.errors import IncidentNotFound
 from incidents.vocabulary import ENDED, EntryKind
 
@@ -16,11 +16,10 @@ if TYPE_CHECKING:
     from incidents.models import Incident
 
 
-class IncidentQuerySet(models.QuerySet["Incident"]):
+class IncidentQuerySet(TenantRows["Incident"]):
     """Incidents of the current environment."""
 
-    def for_tenant(self, tenant_id: UUID) -> "IncidentQuerySet":
-        return self.filter(tenant_id=tenant_id)
+    missing = IncidentNotFound
 
     def of_agent(self, agent_id: UUID | None) -> "IncidentQuerySet":
         """Return those that touch an agent; all without one."""
@@ -45,17 +44,6 @@ class IncidentQuerySet(models.QuerySet["Incident"]):
     def to_announce(self, now: datetime) -> "IncidentQuerySet":
         """Return those of which a clock is near its end or past it and that was not announced."""
         return self.filter(next_announcement_at__lte=now)
-
-    def locked(self, *, skip: bool = False) -> "IncidentQuerySet":
-        """Lock the rows until the transaction ends; `skip` leaves out those that are locked already."""
-        return self.select_for_update(of=("self",), no_key=True, skip_locked=skip)
-
-    def find(self, incident_id: Any) -> "Incident":
-        """Return the incident with an id from a client; raises `IncidentNotFound`, also if malformed."""
-        incident = self.filter(id=parse_id(str(incident_id))).first()
-        if incident is None:
-            raise IncidentNotFound()
-        return incident
 
 
 class TimelineQuerySet(models.QuerySet[Any]):

@@ -8,7 +8,7 @@ from rest_framework.response import Response
 
 from auditlog.vocabulary import Actor
 from compliance.api.gate import Scope
-from compliance.api.pagination import keyset_page, ok, page, read_choice, read_cursor, read_id, read_limit
+from compliance.api.pagination import newest_first, ok, read_choice, read_id
 from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.schema import BEFORE, KEYED, LIMIT, enveloped, errors, paged
 from compliance.api.rest.views import ApiViewSet, validated
@@ -59,14 +59,12 @@ class IncidentViewSet(ApiViewSet):
         chosen = {name: value for name, value in (("state", state), ("severity", severity)) if value}
         incidents = Incident.objects.for_tenant(request.auth.tenant_id).of_agent(read_id(params, "agent_id"))
         incidents = incidents.prefetch_related("agents")
-        found = keyset_page(
+        return newest_first(
             incidents.filter(**chosen),
-            cursor=read_cursor(params),
-            limit=read_limit(params),
+            request,
+            lambda rows: [shown_incident(row, moment) for row in rows],
             field="opened_at",
         )
-        rows = [shown_incident(row, moment) for row in found.rows]
-        return page(rows, next_cursor=found.next_cursor, has_next_page=found.has_next)
 
     @extend_schema(
         operation_id="getIncident",

@@ -1,10 +1,11 @@
-"""The overview's charts: bars drawn as SVG on the server, each with the table of its numbers.
+"""Charts of the overview and of an agent: bars drawn as SVG on the server, with the table of their numbers.
 
-They read the daily figures of `events.figures`, a row a tenant and day, and the daily sums of five agents.
+They read the daily figures of `events.figures`, a row a tenant and day, and the daily sums of agents.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -17,12 +18,14 @@ from agents.models import Agent
 from agents.risk import HIGH, MEDIUM
 from compliance.console.access import EVERYONE, access_of
 from compliance.console.display import visible
-from compliance.core.wording import measured
+from compliance.core.wording import counted, measured
 from events.figures.models import DayFigures
-from events.models import RiskDay
+from events.models import BehaviorEvent, RiskBand, RiskDay
+from events.risk.rolling import summed_until
 
 DAYS, RISK_DAYS, AGENTS = 14, 30, 5
 WIDTH, HEIGHT = 420, 84
+UNSUMMED = 1_000  # newest events of an agent that are read besides its daily sums
 GAP = 0.25  # share of a bar's place that stays empty
 SHORT = 60.0  # seconds that the scale of a delay reaches at least
 LEAST = 1.5  # height of a bar that is not zero
@@ -33,13 +36,17 @@ Figures = Mapping[date, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Bar:
-    """A day's rectangle, in the units of the picture; `label` is what it says when pointed at."""
+    """A day's rectangle, in the units of the picture; `label` is what it says when pointed at.
+
+    `kind` is that of a mark above or across a day: `strike` or `stop`.
+    """
 
     x: str
     y: str
     width: str
     height: str
     label: str
+    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,7 +65,10 @@ class Plot:
 
 @dataclass(frozen=True)
 class Chart:
-    """Plots over the same days, and the numbers behind them. `note` says what is counted."""
+    """Plots over the same days, and the numbers behind them. `note` says what is counted.
+
+    `keys` says of each kind of mark how many there are.
+    """
 
     title: str
     note: str
@@ -67,6 +77,7 @@ class Chart:
     rows: Sequence[Sequence[str]]
     first: str
     last: str
+    keys: Mapping[str, str] = field(default_factory=dict)
 
 
 def charts(request: HttpRequest, figures: Figures, now: datetime) -> list[Chart]:
@@ -191,6 +202,57 @@ def _agents(request: HttpRequest, today: date) -> Chart:
         first=_day(days[0]),
         last=_day(days[-1]),
     )
+
+
+def of_agent(agent: Agent, marked: Mapping[str, Sequence[datetime]], now: datetime) -> Chart:
+    """Return an agent's risk of 30 days; `marked` names its stops, and what else is to be marked.
+
+    Strikes are its high events. The newest events, which the daily sums do not have yet, are read as rows.
+    """
+    days = _days(now.astimezone(UTC).date(), RISK_DAYS)
+    worst: dict[date, float] = {}
+    strikes: Counter[date] = Counter()
+    for row in RiskDay.objects.filter(agent=agent, day__gte=days[0]):
+        worst[row.day], strikes[row.day] = row.max_score, row.high
+    newest = BehaviorEvent.objects.of_agent(agent.id).filter(id__gte=summed_until())
+    for event in newest.latest_received(UNSUMMED).only("received_at", "risk_score", "risk_band"):
+        day = event.received_at.astimezone(UTC).date()
+        worst[day] = max(worst.get(day, 0.0), event.risk_score)
+        strikes[day] += event.risk_band == RiskBand.HIGH
+    counts = {"strike": strikes}
+    for kind, moments in marked.items():
+        counts[kind] = Counter(moment.astimezone(UTC).date() for moment in moments)
+    scores = [worst.get(day) for day in days]
+    lines = [_number(HEIGHT * (1 - bound)) for bound in (MEDIUM, HIGH)]
+    plot = _plot("Highest score", "high", days, scores, _score, top=1.0, lines=lines)
+    said = [counted(sum(found[day] for day in days), kind) for kind, found in counts.items()]
+    table = [("Highest score", scores, _score)]
+    table += [
+        (f"{kind.capitalize()}s", [found[day] or None for day in days], _count)
+        for kind, found in counts.items()
+    ]
+    marks = [mark for kind, found in counts.items() for mark in _marks(days, found, kind)]
+    return Chart(
+        title=f"Risk of {RISK_DAYS} days",
+        note=f"Each day's highest score; the lines are at {MEDIUM} (medium) and {HIGH} (high).",
+        plots=[replace(plot, bars=[*plot.bars, *marks], summary=f"{plot.summary}; {', '.join(said)}")],
+        columns=["Day", *(name for name, _, _ in table)],
+        rows=_rows(days, table),
+        first=_day(days[0]),
+        last=_day(days[-1]),
+        keys=dict(zip(counts, said, strict=True)),
+    )
+
+
+def _marks(days: Sequence[date], found: Mapping[date, int], kind: str) -> Iterable[Bar]:
+    """Mark the days of strikes at the upper edge, those of other things by a line from top to bottom."""
+    place = WIDTH / len(days)
+    width, height = (place * (1 - GAP), HEIGHT / 12) if kind == "strike" else (place / 4, HEIGHT)
+    for at, day in enumerate(days):
+        if count := found.get(day, 0):
+            x = _number(at * place + (place - width) / 2)
+            label = f"{_day(day)}: {counted(count, kind)}"
+            yield Bar(x, "0", _number(width), _number(height), label, kind)
 
 
 def _url(agent: Agent) -> str:

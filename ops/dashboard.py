@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.contrib import admin
 from django.db.models import Count, Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -16,16 +17,18 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from agents.models import Agent, AgentStatus
-from agents.querysets import AgentQuerySet, is_in_mode
-from agents.risk import MEDIUM, band_of
+from agents.querysets import IS_ORPHAN, NEEDS_ATTENTION, AgentQuerySet, is_in_mode
+from agents.risk import band_of
 from auditlog.models import AuditEntry, TreeHead
 from auditlog.proving.proofs import MET, MISSING, NO_POLICY
 from auditlog.proving.state import log_state
 from certificates.models import AuthorityRole, Certificate, CertificateStatus, RevocationList
+from certificates.querysets import ends_within
 from compliance.console.access import access_of
 from compliance.console.display import chip, code, moment, score_chip, shortened, status_chip, visible
 from compliance.core import clock
 from compliance.core.wording import counted, spoken
+from delegation.reviews.models import AccessReview
 from events.inbox.forms import DecisionForm
 from events.inbox.models import OpenEvent, OpenEventQuerySet
 from ops.charts import Figures, charts, figures_of
@@ -83,6 +86,7 @@ def board(request: HttpRequest, figures: Figures, now: datetime) -> dict[str, An
             *agent_tiles(agents, now),
             *certificate_tiles(certificates, now),
             list_tile(scoped(request, RevocationList), now),
+            review_tile(scoped(request, AccessReview), now),
             inbox_tile(opened),
             delivery_tile(figures, now),
             tree_tile(now),
@@ -131,13 +135,19 @@ def not_stopped(now: datetime) -> Q:
 
 
 def agent_tiles(agents: AgentQuerySet, now: datetime) -> list[Tile]:
-    counted = (
+    rows = (
         agents.order_by()
         .values("status")
-        .annotate(count=Count("pk"), observed=Count("pk", filter=not_stopped(now)))
+        .annotate(
+            count=Count("pk"),
+            observed=Count("pk", filter=not_stopped(now)),
+            orphans=Count("pk", filter=IS_ORPHAN),
+            dormant=Count("pk", filter=Q(dormant_at__isnull=False)),
+        )
     )
-    by_status = {row["status"]: row["count"] for row in counted}
-    observed = sum(row["observed"] for row in counted)
+    by_status = {row["status"]: row["count"] for row in rows}
+    observed = sum(row["observed"] for row in rows)
+    orphans, dormant = (sum(row[name] for row in rows) for name in ("orphans", "dormant"))
     active, pending = by_status.get(AgentStatus.ACTIVE, 0), by_status.get(AgentStatus.PENDING, 0)
     suspended = by_status.get(AgentStatus.SUSPENDED, 0)
     registered = f"of {sum(by_status.values())} registered"
@@ -149,15 +159,22 @@ def agent_tiles(agents: AgentQuerySet, now: datetime) -> list[Tile]:
         Tile("Active agents", "smart_toy", active, registered, urls["active"], "good"),
         Tile("Pending agents", "hourglass_top", pending, "wait for a certificate", urls["pending"]),
         Tile("Suspended agents", "pause_circle", suspended, review, urls["suspended"], tone),
+        Tile(
+            *("Agents without an owner", "person_off", orphans, "nobody answers for them"),
+            *(list_url(Agent, "owner=none"), "warn" if orphans else ""),
+        ),
+        Tile(
+            *("Dormant agents", "bedtime", dormant, f"active, no event for {settings.DORMANT_DAYS} days"),
+            *(list_url(Agent, "dormant=yes"), "warn" if dormant else ""),
+        ),
     ]
 
 
 def certificate_tiles(certificates: QuerySet[Certificate], now: datetime) -> list[Tile]:
-    active = Q(status=CertificateStatus.ACTIVE, expires_at__gte=now)
     counts = certificates.aggregate(
-        active=Count("pk", filter=active),
-        soon=Count("pk", filter=active & Q(expires_at__lt=now + 30 * DAY)),
-        very_soon=Count("pk", filter=active & Q(expires_at__lt=now + 7 * DAY)),
+        active=Count("pk", filter=Q(status=CertificateStatus.ACTIVE, expires_at__gte=now)),
+        soon=Count("pk", filter=ends_within(30, now)),
+        very_soon=Count("pk", filter=ends_within(7, now)),
     )
     url, soon_url = list_url(Certificate, "state=active"), list_url(Certificate, "state=30")
     note, very_soon = "neither revoked nor expired", f"{counts['very_soon']} of them within 7 days"
@@ -189,6 +206,14 @@ def inbox_tile(opened: OpenEventQuerySet) -> Tile:
     return Tile("Events to review", "inbox", high + medium, note, list_url(OpenEvent), tone)
 
 
+def review_tile(reviews: Any, now: datetime) -> Tile:
+    overdue = reviews.overdue(now).count()
+    note, tone = "of access, past their date", "bad" if overdue else ""
+    return Tile(
+        "Overdue reviews", "fact_check", overdue, note, list_url(AccessReview, "state__exact=open"), tone
+    )
+
+
 def delivery_tile(figures: Figures, now: datetime) -> Tile:
     today = now.astimezone(UTC).date()
     failed = sum(figures[day]["undelivered"] for day in (today, today - DAY) if day in figures)
@@ -209,12 +234,10 @@ def tree_tile(now: datetime) -> Tile:
 
 
 def attention(agents: AgentQuerySet, now: datetime) -> Panel:
-    """List the agents that a person should review: suspended, or risky while active."""
-    risky = Q(status=AgentStatus.ACTIVE, risk_score__gte=MEDIUM)
-    rows = agents.with_mode().filter(Q(status=AgentStatus.SUSPENDED) | risky)
+    """List the agents that a person should review."""
     return panel(
         "Needs attention",
-        rows.order_by("-status", "-risk_score", "-id"),
+        agents.with_tenant().filter(NEEDS_ATTENTION).order_by("-status", "-risk_score", "-id"),
         {
             "Agent": lambda agent: visible(agent.name),
             "Status": lambda agent: status_chip(agent.status),
@@ -222,7 +245,7 @@ def attention(agents: AgentQuerySet, now: datetime) -> Panel:
             "Reason": lambda agent: reason_of(agent, now),
         },
         empty="No agent is suspended or at risk.",
-        url=list_url(Agent, "status__exact=suspended"),
+        url=list_url(Agent, "risk=attention"),
     )
 
 
@@ -288,11 +311,9 @@ def latest_entries(entries: QuerySet[AuditEntry]) -> Panel:
 
 
 def ending_soon(certificates: QuerySet[Certificate], now: datetime) -> Panel:
-    active = certificates.filter(status=CertificateStatus.ACTIVE, expires_at__gte=now)
-    rows = active.filter(expires_at__lt=now + 30 * DAY)
     return panel(
         "Certificates that expire within 30 days",
-        rows.select_related("agent").order_by("expires_at", "id"),
+        certificates.filter(ends_within(30, now)).select_related("agent").order_by("expires_at", "id"),
         {
             "Agent": lambda certificate: visible(certificate.agent.name),
             "Serial number": lambda certificate: code(shortened(certificate.serial_number, 17)),

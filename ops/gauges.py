@@ -10,6 +10,7 @@ from typing import Final
 
 from django.conf import settings
 from django.db import Error
+from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
@@ -19,7 +20,9 @@ from redis.exceptions import RedisError
 
 from auditlog.sealing import tree
 from auditlog.submitting import gathering
-from certificates.models import CertificateAuthority, PooledKey, RevocationList
+from certificates.endings import ANNOUNCED_DAYS
+from certificates.models import Certificate, CertificateAuthority, PooledKey, RevocationList
+from certificates.querysets import ends_within
 from compliance.api.exceptions import error_response, not_found
 from compliance.core import environments
 from compliance.core.clock import now
@@ -38,6 +41,7 @@ log = logging.getLogger(__name__)
 Sample = tuple[str, Sequence[str], float]
 """A gauge's name, its labels beside the environment, and its value."""
 
+ENDING_DAYS: Final = (*ANNOUNCED_DAYS, 90)
 _TEXTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "webhooks_due": (f"Deliveries that are due, counted up to {MOST_COUNTED}", ()),
     "webhooks_oldest_due_seconds": ("Time since the oldest due delivery became due", ()),
@@ -49,6 +53,7 @@ _TEXTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "key_pool_wanted": ("Keys that the pool should have", ()),
     "crl_age_seconds": ("Time since the full list of a CA was issued", ("role",)),
     "crl_remaining_seconds": ("Time until the full list of a CA is out of date", ("role",)),
+    "certificate_expires_in_days": ("Active certificates that end within `le` days", ("le",)),
     "audit_unsealed": ("Audit entries that wait to be sealed", ()),
     "audit_unsigned": ("Sealed audit entries that no checkpoint covers", ()),
     "audit_contradicted": ("1 if a witness knows another tree of the audit log, else 0", ()),
@@ -131,6 +136,15 @@ def _lists(now: datetime) -> Iterator[Sample]:
     yield from (("crl_remaining_seconds", (role,), remaining) for role, remaining in left.items())
 
 
+def _certificates(now: datetime) -> Iterator[Sample]:
+    """Count, as a histogram's buckets do, the certificates that no successor has been issued for."""
+    found = Certificate.objects.filter(ends_within(ENDING_DAYS[-1], now)).aggregate(
+        **{f"days_{days}": Count("id", filter=ends_within(days, now)) for days in ENDING_DAYS}
+    )
+    for days in ENDING_DAYS:
+        yield "certificate_expires_in_days", (str(days),), found[f"days_{days}"]
+
+
 def _audit_log(now: datetime) -> Iterator[Sample]:
     backlog = tree.backlog()
     yield "audit_unsealed", (), backlog.unsealed
@@ -149,6 +163,7 @@ _PARTS: Final[dict[str, Callable[[datetime], Iterator[Sample]]]] = {
     "tasks": _tasks,
     "key_pool": _key_pool,
     "revocation_lists": _lists,
+    "certificates": _certificates,
     "audit_log": _audit_log,
 }
 

@@ -13,7 +13,7 @@ from compliance.stores import redis
 log = logging.getLogger(__name__)
 
 TASK: Final = "ops.heartbeat"
-PERIOD_SECONDS: Final = 10.0
+PERIOD_SECONDS: Final = 20.0
 LATE: Final = timedelta(seconds=60)
 KEPT_SECONDS: Final = 3600
 

@@ -19,10 +19,9 @@ from ops.models import SchedulerLease
 
 log = logging.getLogger(__name__)
 
-LEASE_SECONDS: Final = 4.0
-RENEW_SECONDS: Final = 1.0
-LOOK_SECONDS: Final = 1.0
-"""The longest pause between two looks at the schedule or, without the lease, at the lease."""
+LEASE_SECONDS: Final = 10.0
+RENEW_SECONDS: Final = 3.0
+"""The longest pause between two looks at the lease."""
 _NEVER: Final = datetime.fromtimestamp(0, UTC)
 _TABLE: Final = SchedulerLease._meta.db_table
 _HOLD: Final = f"""
@@ -90,7 +89,8 @@ class LeasedScheduler(Scheduler):
         self._me = uuid4()
         self._renewed_at = self._valid_until = float("-inf")
         self._was_held = False
-        super().__init__(app, **{**options, "max_interval": LOOK_SECONDS})
+        self._looked_at = 0.0
+        super().__init__(app, **{**options, "max_interval": RENEW_SECONDS})
 
     @property
     def is_held(self) -> bool:
@@ -103,9 +103,16 @@ class LeasedScheduler(Scheduler):
             self._renew()
         if not self.is_held:
             self._was_held = False
-            return LOOK_SECONDS
+            return RENEW_SECONDS
+        if (wall := time.time()) < self._looked_at:
+            self._heap = None  # its times are the clock's, which was set back
+        self._looked_at = wall
         delay: float = super().tick(*args, **kwargs)
-        return delay
+        return min(delay, max(0.0, self._renewed_at + RENEW_SECONDS - time.monotonic()))
+
+    def schedules_equal(self, *args: Any) -> bool:
+        """Return that the schedule is as it was: nothing changes it; Celery would compare it at each look."""
+        return True
 
     def close(self) -> None:
         """Give the lease up: the next scheduler need not wait for its end."""

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import models
 
 from compliance.core.identifiers import new_id
-from compliance.stores.append_only import AppendOnlyRow
+from compliance.stores.rows import AppendOnlyRow
 
 
 class Person(AppendOnlyRow):

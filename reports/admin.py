@@ -11,12 +11,13 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from unfold.decorators import display
 
+from agents.admin import AgentAdmin
 from auditlog.actors.requests import actor_of, record_download
 from auditlog.vocabulary import AuditAction
 from compliance.console.access import OFFICERS
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantScopedAdmin
-from compliance.console.display import EMPTY, code, pretty_json, status_chip
+from compliance.console.display import EMPTY, code, link, pretty_json, status_chip
 from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
 from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
@@ -29,6 +30,7 @@ from reports.models import Report, ReportSchedule
 from reports.notifications.console import DraftingIncidentAdmin
 from reports.periods import DAY, following, in_words
 from reports.querysets import MAX_ATTEMPTS
+from reports.standing.views import ATTESTATION
 from reports.vocabulary import Cadence, ReportStatus
 
 
@@ -199,10 +201,10 @@ class ReportAdmin(TenantScopedAdmin):
             return EMPTY
         kinds = {"pdf": "PDF", "json": "JSON", **({"zip": "Signed bundle"} if report.manifest else {})}
         links = (
-            (reverse(f"admin:reports_report_{kind}", args=[report.pk]), label)
+            (link(label, reverse(f"admin:reports_report_{kind}", args=[report.pk])),)
             for kind, label in kinds.items()
         )
-        return format_html_join(" · ", '<a class="text-link" href="{}">{}</a>', links)
+        return format_html_join(" · ", "{}", links)
 
     @display(description="document")
     def document_json(self, report: Report) -> str:
@@ -256,3 +258,4 @@ class ReportScheduleAdmin(TenantScopedAdmin):
 
 
 admin.site.register(Incident, DraftingIncidentAdmin)
+AgentAdmin.row_pages = (*AgentAdmin.row_pages, ATTESTATION)

@@ -26,6 +26,10 @@ class TooManyReports(LimitReached):
     message = "Too many reports of this tenant are being generated; request more once one is ready"
 
 
+class NotRegisteredThen(NotFound):
+    message = "The agent was not registered at that time"
+
+
 class PeriodNotOver(Invalid):
     message = "The period has not ended; choose an end that is not in the future"
 

@@ -9,7 +9,7 @@ from django.db.models import F, Q
 
 from auditlog.vocabulary import ActorKind
 from compliance.core.identifiers import new_id
-from compliance.stores.append_only import AppendOnlyRow
+from compliance.stores.rows import AppendOnlyRow
 from incidents.models import Incident
 from reports.periods import in_words
 from reports.querysets import ReportQuerySet, ReportScheduleQuerySet

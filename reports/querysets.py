@@ -2,12 +2,10 @@
 
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
-from django.db import models
 from django.db.models import F, OuterRef, Q, Subquery
 
-from compliance.core.identifiers import parse_id
+from compliance.stores.rows import TenantRows
 from reports.errors import ReportNotFound, ScheduleNotFound
 from reports.vocabulary import ReportStatus
 
@@ -21,29 +19,20 @@ AT_ONCE = 3
 """Reports generated at once in an environment, at most one of a tenant."""
 
 
-class ReportScheduleQuerySet(models.QuerySet["ReportSchedule"]):
+class ReportScheduleQuerySet(TenantRows["ReportSchedule"]):
     """Schedules of the current environment."""
 
-    def for_tenant(self, tenant_id: UUID) -> "ReportScheduleQuerySet":
-        return self.filter(tenant_id=tenant_id)
-
-    def find(self, schedule_id: Any) -> "ReportSchedule":
-        """Return the schedule with a client's id. Raises `ScheduleNotFound`, also if it is no UUID."""
-        schedule = self.filter(id=parse_id(str(schedule_id))).first()
-        if schedule is None:
-            raise ScheduleNotFound()
-        return schedule
+    missing = ScheduleNotFound
 
     def lasting(self) -> "ReportScheduleQuerySet":
         """Return the schedules that have not ended."""
         return self.filter(ended_at=None)
 
 
-class ReportQuerySet(models.QuerySet["Report"]):
+class ReportQuerySet(TenantRows["Report"]):
     """Reports of the current environment."""
 
-    def for_tenant(self, tenant_id: UUID) -> "ReportQuerySet":
-        return self.filter(tenant_id=tenant_id)
+    missing = ReportNotFound
 
     def without_files(self, *wanted: str) -> "ReportQuerySet":
         """Leave the large columns in the database until they are asked for, but those `wanted`."""
@@ -80,11 +69,3 @@ class ReportQuerySet(models.QuerySet["Report"]):
         found = self.claimable(now).filter(id=report_id)
         taken = found.update(status=ReportStatus.GENERATING, started_at=now, attempts=F("attempts") + 1)
         return self.get(id=report_id) if taken else None
-
-    def find(self, report_id: Any) -> "Report":
-        """Return the report with a client's id. Raises `ReportNotFound`, also for an id that is no UUID."""
-        parsed = report_id if isinstance(report_id, UUID) else parse_id(report_id)
-        report = self.filter(id=parsed).first() if parsed else None
-        if report is None:
-            raise ReportNotFound()
-        return report

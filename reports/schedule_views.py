@@ -1,15 +1,16 @@
 """`/v1/report-schedules`: a report of each month or quarter, without asking for it."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework.response import Response
 
+from auditlog.actors.requests import caller_of
 from auditlog.vocabulary import Actor
 from compliance.api.gate import Scope
 from compliance.api.idempotency import idempotent
-from compliance.api.pagination import keyset_page, ok, page, read_cursor, read_limit
+from compliance.api.pagination import newest_first, ok
 from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
 from compliance.api.rest.views import ApiViewSet, validated
@@ -68,7 +69,7 @@ class ReportScheduleViewSet(ApiViewSet):
     @idempotent
     def create(self, request: ApiRequest) -> Response:
         given = validated(CreateScheduleSerializer, request)
-        made = scheduling.create_schedule(**given, **_caller(request))
+        made = scheduling.create_schedule(**given, **caller_of(request))
         return ok(ReportScheduleSerializer(made).data, status=201)
 
     @extend_schema(
@@ -79,15 +80,12 @@ class ReportScheduleViewSet(ApiViewSet):
         responses={200: paged(ReportScheduleSerializer, tells_next=True), **errors(*KEYED)},
     )
     def list(self, request: ApiRequest) -> Response:
-        params = request.query_params
-        found = keyset_page(
+        return newest_first(
             ReportSchedule.objects.for_tenant(request.auth.tenant_id),
-            cursor=read_cursor(params),
-            limit=read_limit(params),
+            request,
+            lambda rows: ReportScheduleSerializer(rows, many=True).data,
             field="created_at",
         )
-        rows = ReportScheduleSerializer(found.rows, many=True).data
-        return page(rows, next_cursor=found.next_cursor, has_next_page=found.has_next)
 
     @extend_schema(
         operation_id="getReportSchedule",
@@ -125,7 +123,7 @@ class ReportScheduleViewSet(ApiViewSet):
     )
     def partial_update(self, request: ApiRequest, schedule_id: str) -> Response:
         given = validated(UpdateScheduleSerializer, request)
-        changed = scheduling.change_schedule(schedule_id=schedule_id, **given, **_caller(request))
+        changed = scheduling.change_schedule(schedule_id=schedule_id, **given, **caller_of(request))
         return ok(ReportScheduleSerializer(changed).data)
 
     @extend_schema(
@@ -142,11 +140,3 @@ class ReportScheduleViewSet(ApiViewSet):
         found = ReportSchedule.objects.for_tenant(request.auth.tenant_id).find(schedule_id)
         scheduling.end_schedule(schedule=found, actor=Actor.api_key(request.auth.id), now=now())
         return Response(status=204)
-
-
-def _caller(request: ApiRequest) -> dict[str, Any]:
-    return {
-        "tenant_id": request.auth.tenant_id,
-        "actor": Actor.api_key(request.auth.id),
-        "now": now(),
-    }

@@ -2,7 +2,7 @@
 
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -119,7 +119,7 @@ def generate_next(*, now: datetime) -> bool:
 def _generate(report: Report, now: datetime) -> bool:
     """Generate a claimed report from one snapshot of the database; return whether its claim still held."""
     document, lists = _compose(report, now)
-    files = _sign(document, lists, now)
+    files = sign(document, lists, now)
     with environments.atomic():
         claimed = Report.objects.filter(status=ReportStatus.GENERATING, attempts=report.attempts)
         if not claimed.filter(id=report.id).update(status=ReportStatus.READY, completed_at=now, **files):
@@ -191,12 +191,14 @@ def ready(report: Report) -> Report:
     return report
 
 
-def _sign(document: Json, lists: list[RowList], now: datetime) -> dict[str, Any]:
-    """Return the files of a report, signed with the newest key of the audit log."""
+def sign(
+    document: Json, lists: list[RowList], now: datetime, *, draw: Callable[..., bytes] = render
+) -> dict[str, Any]:
+    """Return the files of a report, or of what `draw` draws, signed with the newest key of the audit log."""
     signer = keys.bootstrap(actor=GENERATOR, now=now)
     public, digest = bytes(signer.public_key), builder.digest(document)
     head = None if gathering.contradiction() else latest_checkpoint()  # none of a fork
-    drawn = render(document, digest=digest, fingerprint=manifest.fingerprint(public))
+    drawn = draw(document, digest=digest, fingerprint=manifest.fingerprint(public))
     stated = manifest.compose(document, drawn, lists, checkpoint=head.note if head else None, key=public)
     return {
         "document": builder.canonical(document).decode(),

@@ -7,15 +7,14 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.response import Response
 
-from auditlog.actors.requests import record_taken
+from auditlog.actors.requests import caller_of, record_taken
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.api.gate import Scope
 from compliance.api.idempotency import idempotent
-from compliance.api.pagination import keyset_page, ok, page, read_choice, read_cursor, read_limit
+from compliance.api.pagination import newest_first, ok, read_choice
 from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
 from compliance.api.rest.views import ApiViewSet, validated
-from compliance.core.clock import now
 from reports import services
 from reports.bundles.archive import bundle_file
 from reports.content import builder
@@ -98,10 +97,8 @@ class ReportViewSet(ApiViewSet):
     @idempotent
     def create(self, request: ApiRequest) -> Response:
         report = services.request_report(
-            tenant_id=request.auth.tenant_id,
             **validated(RequestReportSerializer, request),
-            actor=Actor.api_key(request.auth.id),
-            now=now(),
+            **caller_of(request),
         )
         return ok(ReportSerializer(report).data, status=202)
 
@@ -122,9 +119,9 @@ class ReportViewSet(ApiViewSet):
         status = read_choice(params, "status", ReportStatus.values)
         chosen = {name: value for name, value in (("type", kind), ("status", status)) if value}
         reports = Report.objects.for_tenant(request.auth.tenant_id).filter(**chosen).without_files()
-        found = keyset_page(reports, cursor=read_cursor(params), limit=read_limit(params), field="created_at")
-        rows = ReportSerializer(found.rows, many=True).data
-        return page(rows, next_cursor=found.next_cursor, has_next_page=found.has_next)
+        return newest_first(
+            reports, request, lambda rows: ReportSerializer(rows, many=True).data, field="created_at"
+        )
 
     @extend_schema(
         operation_id="getReport",

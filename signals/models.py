@@ -1,24 +1,22 @@
 """Streams of signals, the signals that wait in them, and how far the audit log has been followed."""
 
 from datetime import datetime, timedelta
-from typing import Any
-from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import CheckConstraint, Exists, F, Index, OuterRef, Q, UniqueConstraint
 
-from compliance.core.identifiers import new_id, parse_id
+from compliance.core.identifiers import new_id
 from compliance.outbound.addresses import MAX_URL_LENGTH
+from compliance.stores.rows import TenantRows
 from signals.errors import StreamNotFound
 from signals.vocabulary import SUPPORTED_EVENTS, DeliveryMethod, SignalEvent, StreamStatus
 from tenancy.models import Tenant
 from webhooks.models import Pace
 
 
-class StreamQuerySet(models.QuerySet["Stream"]):
-    def for_tenant(self, tenant_id: UUID) -> "StreamQuerySet":
-        return self.filter(tenant_id=tenant_id)
+class StreamQuerySet(TenantRows["Stream"]):
+    missing = StreamNotFound
 
     def newest_first(self) -> "StreamQuerySet":
         return self.order_by("-created_at", "-id")
@@ -36,16 +34,6 @@ class StreamQuerySet(models.QuerySet["Stream"]):
             method=DeliveryMethod.PUSH,
             status=StreamStatus.ENABLED,
         ).order_by("consecutive_failures", F("next_attempt_at").asc(nulls_first=True), "id")
-
-    def locked(self, *, skip: bool = False) -> "StreamQuerySet":
-        return self.select_for_update(of=("self",), no_key=True, skip_locked=skip)
-
-    def find(self, stream_id: Any) -> "Stream":
-        """Return the stream with an id from a client; raises `StreamNotFound`, also if malformed."""
-        stream = self.filter(id=parse_id(str(stream_id))).first()
-        if stream is None:
-            raise StreamNotFound()
-        return stream
 
 
 class SignalQuerySet(models.QuerySet["Signal"]):

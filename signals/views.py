@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from auditlog.vocabulary import Actor
+from auditlog.actors.requests import caller_of
 from compliance.api.gate import Scope, require_scope
 from compliance.api.idempotency import idempotent
 from compliance.api.pagination import read_choice, read_id
@@ -58,7 +58,7 @@ class StreamViewSet(ApiViewSet):
             delivery=serializers.delivery_from(given),
             events_requested=given.get("events_requested", list(SUPPORTED_EVENTS)),
             description=given.get("description", ""),
-            **_caller(request),
+            **caller_of(request),
         )
         return Response(StreamSerializer(stream).data, status=201)
 
@@ -89,7 +89,7 @@ class StreamViewSet(ApiViewSet):
         stream_id = given.pop("stream_id")
         if "delivery" in given:
             given["delivery"] = serializers.delivery_from(given)
-        changed = streams.update(stream_id=stream_id, changes=given, **_caller(request))
+        changed = streams.update(stream_id=stream_id, changes=given, **caller_of(request))
         return Response(StreamSerializer(changed).data)
 
     @extend_schema(
@@ -100,7 +100,7 @@ class StreamViewSet(ApiViewSet):
         responses={204: None, **errors(*KEYED, e404=NOT_FOUND)},
     )
     def destroy(self, request: ApiRequest) -> Response:
-        streams.delete(stream_id=_stream_id(request), **_caller(request))
+        streams.delete(stream_id=_stream_id(request), **caller_of(request))
         return Response(status=204)
 
     @extend_schema(
@@ -159,7 +159,7 @@ class StreamStatusViewSet(ApiViewSet):
             stream_id=given["stream_id"],
             status=StreamStatus(given["status"]),
             reason=given.get("reason", ""),
-            **_caller(request),
+            **caller_of(request),
         )
         return Response(StreamStatusSerializer(stream).data)
 
@@ -182,7 +182,7 @@ class StreamStatusViewSet(ApiViewSet):
     def verify(self, request: ApiRequest) -> Response:
         given = validated(serializers.StreamVerificationSerializer, request)
         stream_id, state = given["stream_id"], given.get("state")
-        streams.request_verification(stream_id=stream_id, state=state, **_caller(request))
+        streams.request_verification(stream_id=stream_id, state=state, **caller_of(request))
         return Response(status=204)
 
 
@@ -230,8 +230,3 @@ def _stream_id(request: ApiRequest) -> UUID:
 
 def _find(request: ApiRequest) -> Stream:
     return Stream.objects.for_tenant(request.auth.tenant_id).find(_stream_id(request))
-
-
-def _caller(request: ApiRequest) -> dict[str, Any]:
-    """Return the arguments that every service takes."""
-    return {"tenant_id": request.auth.tenant_id, "actor": Actor.api_key(request.auth.id), "now": now()}

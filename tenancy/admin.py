@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
@@ -25,7 +26,7 @@ from compliance.api.gate import Scope
 from compliance.console.access import OPERATORS, access_of
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, SystemAdmin, TenantScopedAdmin
-from compliance.console.display import chip, chips, code, visible
+from compliance.console.display import chip, chips, code, column, visible
 from compliance.console.filters import (
     ChoicesDropdownFilter,
     DropdownFilter,
@@ -37,9 +38,10 @@ from compliance.console.navigation import NavigationLine
 from compliance.console.secrets import refuse_repeated, secret_page
 from compliance.core.clock import now
 from compliance.core.environments import Environment
+from compliance.core.wording import spoken
 from people.admin import UserAdmin
 from tenancy import memberships, services
-from tenancy.console_actions import SET_TENANT_BUDGET, SET_TENANT_MODE, mode_chip
+from tenancy.console_actions import SET_OWNER_REQUIRED, SET_TENANT_BUDGET, SET_TENANT_MODE, mode_chip
 from tenancy.models import ApiKey, Membership, Role, Tenant
 
 LONGEST_OVERLAP_HOURS = 7 * 24
@@ -67,13 +69,13 @@ class TenantAdmin(TenantScopedAdmin):
     navigation = NavigationLine("Access", 1, "Tenants", "apartment")
     tenant_field = "id"
     add_roles = OPERATORS
-    confirmed_actions = (SET_TENANT_MODE, SET_TENANT_BUDGET)
+    confirmed_actions = (SET_TENANT_MODE, SET_TENANT_BUDGET, SET_OWNER_REQUIRED)
     list_display = ("name", "mode", "identifier", "created_at")
     list_filter = (("enforcement", ChoicesDropdownFilter),)
     search_fields = ("name",)
     ordering = ("name", "id")
-    readonly_fields = ("mode", "alarm_budget", "identifier", "created_at")
-    fieldsets = ((None, {"fields": ("name", "mode", "alarm_budget", "identifier", "created_at")}),)
+    readonly_fields = ("mode", "rule", "alarm_budget", "owner_required", "identifier", "created_at")
+    fieldsets = ((None, {"fields": ("name", *readonly_fields)}),)
     add_fieldsets = ((None, {"fields": ("name",)}),)
     related_links = (
         RelatedLink("Agents", "smart_toy", "agents_agent", "tenant__id__exact"),
@@ -87,6 +89,13 @@ class TenantAdmin(TenantScopedAdmin):
         obj.pk, obj.created_at = made.pk, made.created_at
 
     identifier = display(lambda self, tenant: code(tenant.pk), description="ID")
+    rule = column(
+        "rule",
+        lambda tenant: (
+            f"{settings.HIGH_RISK_STRIKES} high-risk events within {spoken(settings.HIGH_RISK_WINDOW)} stop "
+            "an agent and revoke its certificate, unless it is only observed."
+        ),
+    )
     mode = display(
         lambda self, tenant: mode_chip(tenant.enforcement), description="mode", ordering="enforcement"
     )
@@ -333,6 +342,7 @@ class NewUserForm(UserCreationForm):
     """A new person, and for each role the tenants in which the person has it."""
 
     officer_of = tenants_field(Role.OFFICER)
+    officer_webhooks_of = tenants_field(Role.OFFICER_WEBHOOKS)
     auditor_of = tenants_field(Role.AUDITOR)
     developer_of = tenants_field(Role.DEVELOPER)
 

@@ -56,6 +56,15 @@ class AgentBudgetForm(ReasonForm):
     alarm_budget = _budget(required=False, help_text=f"{BUDGET_HELP} Empty: as its tenant.")
 
 
+class OwnerRequiredForm(ReasonForm):
+    owner_required = forms.ChoiceField(
+        choices=[("", "Not required"), ("yes", "Required: an agent without one is not certified")],
+        label="Owner",
+        required=False,
+        widget=UnfoldAdminSelectWidget,
+    )
+
+
 def mode_chip(enforcement: str) -> SafeString:
     """Return a mode as a chip; `observe` stands out."""
     return chip("observing", "warning") if enforcement == Enforcement.OBSERVE else chip("enforcing")
@@ -107,4 +116,28 @@ SET_TENANT_BUDGET = ConfirmedAction(
     ),
     run=_set_budget,
     form_class=TenantBudgetForm,
+)
+
+
+def _set_owner_required(call: ActionCall) -> str:
+    tenant = services.set_owner_required(
+        tenant_id=call.row.id,
+        owner_required=bool(call.data["owner_required"]),
+        reason=call.data["reason"],
+        actor=actor_of(call.request),
+        now=call.now,
+    )
+    return f"{visible(tenant)} {'requires' if tenant.owner_required else 'does not require'} owners now."
+
+
+SET_OWNER_REQUIRED = ConfirmedAction(
+    name="owner_required",
+    label="Require owners",
+    icon="person_check",
+    explanation=(
+        "Sets, in this environment, whether only agents with an owner are certified. Certificates in force "
+        "stay, and are renewed."
+    ),
+    run=_set_owner_required,
+    form_class=OwnerRequiredForm,
 )

@@ -2,7 +2,6 @@
 
 from datetime import datetime
 from functools import cached_property
-from uuid import UUID
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
@@ -11,14 +10,12 @@ from django.db.models import Q
 
 from compliance.api.gate import scope_choices
 from compliance.core.identifiers import new_id
+from compliance.stores.rows import TenantRows
 from tenancy.alarm_budgets import ALARM_BUDGET, LEAST_BUDGET, MOST_BUDGET
 
 
-class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
+class ApiKeyQuerySet(TenantRows["ApiKey"]):
     """API keys of the current environment."""
-
-    def for_tenant(self, tenant_id: UUID) -> "ApiKeyQuerySet":
-        return self.filter(tenant_id=tenant_id)
 
     def usable(self, now: datetime) -> "ApiKeyQuerySet":
         return self.filter(revoked_at=None).filter(Q(expires_at=None) | Q(expires_at__gt=now))
@@ -34,7 +31,8 @@ class Enforcement(models.TextChoices):
 class Tenant(models.Model):
     """A customer; stored in both databases under one id. The settings belong to the environment.
 
-    `alarm_budget`: the share of an agent's ordinary events that may be medium or high.
+    `alarm_budget`: the share of an agent's ordinary events that may be medium or high. `owner_required`: only
+    agents with an owner are certified.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -47,6 +45,7 @@ class Tenant(models.Model):
         db_default=Enforcement.ENFORCE,
     )
     alarm_budget = models.FloatField(default=ALARM_BUDGET, db_default=ALARM_BUDGET)
+    owner_required = models.BooleanField(default=False, db_default=False)
     created_at = models.DateTimeField()
 
     class Meta:
@@ -103,6 +102,7 @@ class Role(models.TextChoices):
     """The role of a console user in a tenant."""
 
     OFFICER = "officer", "Compliance officer"
+    OFFICER_WEBHOOKS = "officer_webhooks", "Compliance officer who keeps webhooks"
     AUDITOR = "auditor", "Auditor"
     DEVELOPER = "developer", "Developer"
 

@@ -102,6 +102,19 @@ def set_alarm_budget(
     return _set(tenant_id, "alarm_budget", alarm_budget, action, said, reason=reason, actor=actor, now=now)
 
 
+def set_owner_required(
+    *, tenant_id: UUID, owner_required: bool, reason: str, actor: Actor, now: datetime
+) -> Tenant:
+    """Set whether agents need an owner to be certified in the current environment; audited if it changes.
+
+    Certificates in force stay. Raises `TenantNotFound`.
+    """
+    action, said = AuditAction.TENANT_OWNER_REQUIRED_CHANGED, "Owners required by tenant {}: {} to {}"
+    return _set(
+        tenant_id, "owner_required", owner_required, action, said, reason=reason, actor=actor, now=now
+    )
+
+
 def _set(
     tenant_id: UUID,
     name: str,

@@ -11,7 +11,7 @@ from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
 
 from auditlog.actors.requests import actor_of
-from compliance.console.access import DEVELOPERS
+from compliance.console.access import WEBHOOK_KEEPERS
 from compliance.console.admin import (
     AUDIT_TRAIL,
     RelatedLink,
@@ -46,7 +46,7 @@ from webhooks.console_actions import WEBHOOK_ACTIONS, WebhookForm, redeliver
 from webhooks.models import Attempt, Delivery, DeliveryStatus, Webhook
 from webhooks.vocabulary import EventName
 
-EDITABLE = ("url", "events", "description")
+EDITABLE = ("url", "events", "format", "description")
 # Fewer failures in a hundred than a working endpoint has during a release.
 GOOD_RATE, POOR_RATE = 0.99, 0.9
 MOST_WEBHOOKS = 10_000
@@ -82,9 +82,9 @@ class DeletedFilter(DropdownFilter):
 class WebhookAdmin(TenantEditedAdmin):
     navigation = NavigationLine("Integration", 1, "Webhooks", "webhook")
     form = WebhookForm
-    edit_roles = DEVELOPERS
+    edit_roles = WEBHOOK_KEEPERS
     edited = EDITABLE
-    add_roles = DEVELOPERS
+    add_roles = WEBHOOK_KEEPERS
     secret_fields = frozenset({"secret", "previous_secret"})
     confirmed_actions = WEBHOOK_ACTIONS
     related_links = (

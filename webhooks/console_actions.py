@@ -16,7 +16,7 @@ from unfold.widgets import (
 )
 
 from auditlog.actors.requests import actor_of
-from compliance.console.access import DEVELOPERS
+from compliance.console.access import WEBHOOK_KEEPERS
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.secrets import refuse_repeated, secret_page
 from compliance.core.wording import counted
@@ -50,7 +50,12 @@ def _action(
 
     The page that confirms the action shows the function's docstring.
     """
-    common = {"is_offered": attrgetter("is_open"), "roles": DEVELOPERS, "form_class": forms.Form, **options}
+    common = {
+        "is_offered": attrgetter("is_open"),
+        "roles": WEBHOOK_KEEPERS,
+        "form_class": forms.Form,
+        **options,
+    }
     return lambda run: ConfirmedAction(name, label, icon, cleandoc(run.__doc__ or ""), run, **common)
 
 
@@ -137,7 +142,7 @@ class WebhookForm(forms.ModelForm):
 
     class Meta:
         model = Webhook
-        fields = ("tenant", "url", "events", "description")
+        fields = ("tenant", "url", "events", "format", "description")
 
     def clean_url(self) -> Any:
         url = self.cleaned_data["url"]

@@ -41,6 +41,14 @@ class Pace(models.TextChoices):
         return cls.SLOW if duration >= SLOW_AFTER else cls.QUICK
 
 
+class Format(models.TextChoices):
+    """The form of a delivery's body: as specified, CloudEvents 1.0 (structured), or a Slack message."""
+
+    STANDARD = "standard", "Envelope"
+    CLOUDEVENTS = "cloudevents", "CloudEvents 1.0"
+    SLACK = "slack", "Slack message"
+
+
 class Webhook(models.Model):
     """A tenant's endpoint and its events; secrets are encrypted.
 
@@ -52,6 +60,9 @@ class Webhook(models.Model):
     url = models.CharField(max_length=MAX_URL_LENGTH)
     events = ArrayField(models.CharField(max_length=64, choices=event_names))
     description = models.CharField(max_length=500, blank=True)
+    format = models.CharField(
+        max_length=16, choices=Format.choices, default=Format.STANDARD, db_default=Format.STANDARD
+    )
     active = models.BooleanField(default=True)
     secret = models.BinaryField(editable=False)
     secret_hint = models.CharField(max_length=32)
@@ -75,6 +86,7 @@ class Webhook(models.Model):
         constraints = [
             CheckConstraint(condition=~Q(events=[]), name="webhooks_events_present"),
             CheckConstraint(condition=~Q(url=""), name="webhooks_url_present"),
+            CheckConstraint(condition=Q(format__in=Format.values), name="webhooks_format_known"),
             CheckConstraint(condition=Q(pace__in=Pace.values), name="webhooks_pace_known"),
             CheckConstraint(
                 condition=Q(previous_secret=None, previous_secret_until=None)

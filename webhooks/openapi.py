@@ -43,9 +43,16 @@ def _example(*fields: str, **own: Any) -> dict[str, Any]:
     return {name: _FIELDS[name] for name in fields} | own
 
 
+_OWNER = {"name": "Kim Berg", "email": "kim.berg@example.com"}
 _APPROVAL = {
     "approval_id": "0199f2a4-9e10-7c00-8d00-5e5e5e5e5e5e",
     **_example("agent_id", agent_name="trade-bot", action="pay"),
+}
+_REVIEW = {
+    "review_id": "0199f2a4-9e10-7c00-8d00-6f6f6f6f6f6f",
+    "reviewer": "kim.berg@example.com",
+    "agents": 42,
+    "due_at": "2026-12-20T12:00:00Z",
 }
 # An example of each event's `data`; that of certificate.revoked is from the interface specification.
 EXAMPLE_DATA: dict[str, dict[str, Any]] = {
@@ -58,14 +65,20 @@ EXAMPLE_DATA: dict[str, dict[str, Any]] = {
     EventName.CERTIFICATE_EXPIRED: _example(
         "certificate_id", "serial_number", "agent_id", expires_at="2026-11-20T09:15:00Z"
     ),
+    EventName.CERTIFICATE_EXPIRING: _example(
+        "certificate_id", "serial_number", "agent_id", expires_at="2026-11-27T09:15:00Z", days=7
+    ),
+    EventName.AGENT_DORMANT: _example(
+        "agent_id", name="trade-bot", last_event_at="2026-10-20T09:15:00Z", days=30
+    ),
     EventName.AGENT_HIGH_RISK: {
         **_example("agent_id", "risk_score", high_events=3, window_minutes=15),
         **_example("event_id", threshold_breached=True),
     },
     EventName.AGENT_CREATED: _example("agent_id", name="trade-bot", status="pending"),
-    EventName.AGENT_SUSPENDED: _example("agent_id", reason="Under review", status="suspended"),
+    EventName.AGENT_SUSPENDED: _example("agent_id", reason="Under review", status="suspended", owner=_OWNER),
     EventName.AGENT_HALTED: _example(
-        "agent_id", reason="3 high-risk events within 15 minutes", status="suspended"
+        "agent_id", reason="3 high-risk events within 15 minutes", status="suspended", owner=_OWNER
     ),
     EventName.RISK_ALERT: {
         **_example("agent_id", "event_id", action_type="unauthorized_access_attempt"),
@@ -75,7 +88,8 @@ EXAMPLE_DATA: dict[str, dict[str, Any]] = {
         *("agent_id", "event_id", "risk_score"),
         strikes=2,
         of=3,
-        window_ends_at="2026-11-20T09:29:12+00:00",
+        window_ends_at="2026-11-20T09:29:12Z",
+        owner=_OWNER,
     ),
     EventName.INCIDENT_OPENED: {
         **_example("incident_id", "reference", "agent_id", cause="threshold", state="contained"),
@@ -83,13 +97,15 @@ EXAMPLE_DATA: dict[str, dict[str, Any]] = {
     },
     EventName.INCIDENT_DEADLINE: {
         **_example("incident_id", "reference", "agent_id", state="contained", clock="dora.initial"),
-        **_example(stage="near", due_at="2026-11-21T09:15:00+00:00"),
+        **_example(stage="near", due_at="2026-11-21T09:15:00Z"),
     },
     EventName.APPROVAL_REQUESTED: _APPROVAL
     | _example(risk_score=0.62, risk_band="medium", expires_at="2026-11-20T09:25:00.123456Z"),
     EventName.APPROVAL_DECIDED: _APPROVAL
     | _example(status="approved", decided_by="person:0199f2a4-1100-7a00-8b00-4d4d4d4d4d4d")
     | _example(decided_at=_TIME, note="Agreed with the supplier"),
+    EventName.ACCESS_REVIEW_OPENED: _REVIEW,
+    EventName.ACCESS_REVIEW_OVERDUE: _REVIEW,
     TEST_EVENT: _example("webhook_id"),
     DISABLED_EVENT: {
         **_example("webhook_id", reason="failing", failed_deliveries=100),
@@ -123,6 +139,7 @@ WITH_SECRET = OpenApiExample(
         "data": {
             "id": _WEBHOOK,
             **_SUBSCRIPTION,
+            "format": "standard",
             "active": True,
             "secret_hint": "b3M=",
             **dict.fromkeys(("previous_secret_until", "disabled_at")),
@@ -169,7 +186,7 @@ UPDATE_TEXT = (
     "switches on a webhook that the service disabled."
 )
 TEST_TEXT = "Queues one `webhook.test` event to this webhook alone. Watch it in the delivery history."
-REDELIVER_TEXT = "Sends the same event, with the same id and the same bytes, as a new delivery."
+REDELIVER_TEXT = "Sends the same event as a new delivery: the same `id`, in the webhook's format of then."
 ROTATE_TEXT = (
     "Every attempt from now on, retries included, is signed with the new secret, which is not shown again. "
     "For `overlap_seconds` the old one signs too: in the header whose name ends in `-Previous`, and as the "
@@ -177,7 +194,7 @@ ROTATE_TEXT = (
 )
 RECOVER_TEXT = (
     "Queues each event again whose last delivery to this webhook, made since then, has failed; the oldest "
-    "first, with the same ids and bytes. For after an outage of the receiver."
+    "first, each with its `id`, in the webhook's format of then. For after an outage of the receiver."
 )
 LEAKED = OpenApiExample("The old one has leaked", request_only=True, value={"overlap_seconds": 0})
 _SINCE = {"since": "2026-11-20T09:00:00Z"}
@@ -217,6 +234,7 @@ DELIVERIES = OpenApiCallback(
     "{$request.body#/url}",
     extend_schema(
         summary="An event's delivery",
+        description="In the format `standard`; the other formats are made of the same envelope.",
         parameters=HEADERS,
         request=ENVELOPE,
         examples=[

@@ -1,14 +1,13 @@
 """Queries for webhooks and deliveries."""
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Self
 from uuid import UUID
 
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db import models
 from django.db.models import OuterRef, Subquery
 
-from compliance.core.identifiers import parse_id
+from compliance.stores.rows import TenantRows
 from webhooks.errors import DeliveryNotFound, WebhookNotFound
 
 if TYPE_CHECKING:
@@ -18,12 +17,14 @@ OUTCOMES = 100
 """The deliveries that a webhook's rate of success is of."""
 
 
-class WebhookQuerySet(models.QuerySet["Webhook"]):
-    def existing(self) -> "WebhookQuerySet":
+class WebhookQuerySet(TenantRows["Webhook"]):
+    missing = WebhookNotFound
+
+    def existing(self) -> Self:
         return self.filter(deleted_at=None)
 
-    def for_tenant(self, tenant_id: UUID) -> "WebhookQuerySet":
-        return self.existing().filter(tenant_id=tenant_id)
+    def for_tenant(self, tenant_id: UUID) -> Self:
+        return super().for_tenant(tenant_id).existing()
 
     def newest_first(self) -> "WebhookQuerySet":
         return self.order_by("-created_at", "-id")
@@ -37,19 +38,10 @@ class WebhookQuerySet(models.QuerySet["Webhook"]):
             last_delivery_at=Subquery(newest.values("created_at")[:1]),
         )
 
-    def locked(self, *, skip: bool = False) -> "WebhookQuerySet":
-        """Lock the rows, but for deliveries to them; `skip` leaves out those that are locked already."""
-        return self.select_for_update(of=("self",), no_key=True, skip_locked=skip)
 
-    def find(self, webhook_id: Any) -> "Webhook":
-        """Return the webhook with an id from a client; raises `WebhookNotFound`, also if malformed."""
-        webhook = self.filter(id=parse_id(str(webhook_id))).first()
-        if webhook is None:
-            raise WebhookNotFound()
-        return webhook
+class DeliveryQuerySet(TenantRows["Delivery"]):
+    missing = DeliveryNotFound
 
-
-class DeliveryQuerySet(models.QuerySet["Delivery"]):
     def to_webhook(self, webhook: "Webhook") -> "DeliveryQuerySet":
         return self.filter(tenant_id=webhook.tenant_id, webhook=webhook)
 
@@ -67,10 +59,3 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
 
     def with_history(self) -> "DeliveryQuerySet":
         return self.select_related("message").prefetch_related("attempts")
-
-    def find(self, delivery_id: Any) -> "Delivery":
-        """Return the delivery with an id from a client; raises `DeliveryNotFound`, also if malformed."""
-        delivery = self.filter(id=parse_id(str(delivery_id))).first()
-        if delivery is None:
-            raise DeliveryNotFound()
-        return delivery

@@ -7,7 +7,7 @@ from rest_framework import serializers
 from compliance.api.rest import fields
 from compliance.api.rest.fields import ChangesSerializer
 from compliance.outbound.addresses import MAX_URL_LENGTH
-from webhooks.models import Attempt, Delivery, Webhook
+from webhooks.models import Attempt, Delivery, Format, Webhook
 from webhooks.services import RECOVERY_LIMIT
 from webhooks.vocabulary import DELIVERABLE_EVENTS, EventName
 
@@ -32,6 +32,11 @@ class WebhookInputSerializer(serializers.Serializer[Any]):
     """Fields a tenant may set on a webhook."""
 
     description = fields.StrictCharField(max_length=500, required=False, allow_null=True, allow_blank=True)
+    format = serializers.ChoiceField(
+        Format.choices,
+        required=False,
+        help_text="The body: the envelope, a CloudEvents 1.0 event, or a message for Slack.",
+    )
 
     def validate_events(self, events: list[str]) -> list[str]:
         return list(dict.fromkeys(events))
@@ -97,8 +102,8 @@ class WebhookSerializer(serializers.ModelSerializer[Webhook]):
     class Meta:
         model = Webhook
         fields = [
-            *("id", "url", "events", "active", "description", "secret_hint", "previous_secret_until"),
-            *("disabled_at", "created_at", "updated_at"),
+            *("id", "url", "events", "active", "description", "format", "secret_hint"),
+            *("previous_secret_until", "disabled_at", "created_at", "updated_at"),
         ]
         read_only_fields = fields
 

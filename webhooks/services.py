@@ -15,7 +15,7 @@ from compliance.core.environments import Environment
 from compliance.outbound.addresses import UrlPolicy, UrlRefused, check_url
 from tenancy.models import Tenant
 from webhooks.errors import DeliveryUnderWay, InvalidUrl, TooManyWebhooks, WebhookInactive
-from webhooks.models import Delivery, DeliveryStatus, Pace, Trigger, Webhook
+from webhooks.models import Delivery, DeliveryStatus, Format, Pace, Trigger, Webhook
 from webhooks.publishing import create_message, enqueue
 from webhooks.sending import signature
 from webhooks.vocabulary import DISABLED_EVENT, TEST_EVENT
@@ -41,7 +41,14 @@ def url_policy() -> UrlPolicy:
 
 
 def create(
-    *, tenant_id: UUID, url: str, events: list[str], description: str = "", actor: Actor, now: datetime
+    *,
+    tenant_id: UUID,
+    url: str,
+    events: list[str],
+    description: str = "",
+    format: str = Format.STANDARD,  # noqa: A002  (the API's name)
+    actor: Actor,
+    now: datetime,
 ) -> NewSecret:
     """Create a webhook with a secret of its own; raises `InvalidUrl`, `TooManyWebhooks`."""
     host = _host_of(url)
@@ -56,6 +63,7 @@ def create(
             url=url,
             events=events,
             description=description,
+            format=format,
             secret=encrypt(secret.encode()),
             secret_hint=signature.hint_of(secret),
             created_at=now,

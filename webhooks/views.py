@@ -5,14 +5,13 @@ from typing import Any, ClassVar
 from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 
-from auditlog.vocabulary import Actor
+from auditlog.actors.requests import caller_of
 from compliance.api.gate import Scope
 from compliance.api.idempotency import idempotent
-from compliance.api.pagination import keyset_page, ok, page, read_choice, read_cursor, read_limit
+from compliance.api.pagination import newest_first, ok, read_choice
 from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
 from compliance.api.rest.views import ApiViewSet, validated
-from compliance.core.clock import now
 from webhooks import openapi, serializers, services
 from webhooks.models import Delivery, DeliveryStatus, Webhook
 from webhooks.serializers import DeliverySerializer, WebhookSerializer
@@ -46,7 +45,7 @@ class WebhookViewSet(ApiViewSet):
     @idempotent
     def create(self, request: ApiRequest) -> Response:
         fields = validated(serializers.CreateWebhookSerializer, request)
-        return ok(_with_secret(services.create(**fields, **_caller(request))), status=201)
+        return ok(_with_secret(services.create(**fields, **caller_of(request))), status=201)
 
     @extend_schema(
         operation_id="listWebhooks",
@@ -77,7 +76,7 @@ class WebhookViewSet(ApiViewSet):
     )
     def partial_update(self, request: ApiRequest, webhook_id: str) -> Response:
         changes = validated(serializers.UpdateWebhookSerializer, request)
-        webhook = services.update(webhook_id=webhook_id, changes=changes, **_caller(request))
+        webhook = services.update(webhook_id=webhook_id, changes=changes, **caller_of(request))
         return ok(WebhookSerializer(webhook).data)
 
     @extend_schema(
@@ -88,7 +87,7 @@ class WebhookViewSet(ApiViewSet):
         responses={204: None, **errors(*KEYED, e404=NOT_FOUND)},
     )
     def destroy(self, request: ApiRequest, webhook_id: str) -> Response:
-        services.delete(webhook_id=webhook_id, **_caller(request))
+        services.delete(webhook_id=webhook_id, **caller_of(request))
         return Response(status=204)
 
     @extend_schema(
@@ -106,7 +105,7 @@ class WebhookViewSet(ApiViewSet):
     @idempotent
     def rotate_secret(self, request: ApiRequest, webhook_id: str) -> Response:
         options = validated(serializers.RotateSecretSerializer, request)
-        rotated = services.rotate_secret(webhook_id=webhook_id, **options, **_caller(request))
+        rotated = services.rotate_secret(webhook_id=webhook_id, **options, **caller_of(request))
         return ok(_with_secret(rotated))
 
     @extend_schema(
@@ -119,7 +118,7 @@ class WebhookViewSet(ApiViewSet):
     )
     @idempotent
     def send_test(self, request: ApiRequest, webhook_id: str) -> Response:
-        delivery = services.send_test(webhook_id=webhook_id, **_caller(request))
+        delivery = services.send_test(webhook_id=webhook_id, **caller_of(request))
         return ok(DeliverySerializer(delivery).data, status=202)
 
     @extend_schema(
@@ -137,7 +136,7 @@ class WebhookViewSet(ApiViewSet):
     @idempotent
     def recover(self, request: ApiRequest, webhook_id: str) -> Response:
         since = validated(serializers.RecoverSerializer, request)["since"]
-        again = services.redeliver_failed(webhook_id=webhook_id, since=since, **_caller(request))
+        again = services.redeliver_failed(webhook_id=webhook_id, since=since, **caller_of(request))
         done = {"webhook_id": webhook_id, "since": since, "redelivered": len(again)}
         return ok(serializers.RecoveredSerializer(done).data, status=202)
 
@@ -163,10 +162,9 @@ class DeliveryViewSet(ApiViewSet):
             .with_status(read_choice(params, "status", DeliveryStatus.values))
             .with_history()
         )
-        cursor, limit = read_cursor(params), read_limit(params)
-        found = keyset_page(deliveries, cursor=cursor, limit=limit, field="created_at")
-        rows = DeliverySerializer(found.rows, many=True).data
-        return page(rows, next_cursor=found.next_cursor, has_next_page=found.has_next)
+        return newest_first(
+            deliveries, request, lambda rows: DeliverySerializer(rows, many=True).data, field="created_at"
+        )
 
     @extend_schema(
         operation_id="redeliverWebhookDelivery",
@@ -181,7 +179,7 @@ class DeliveryViewSet(ApiViewSet):
     )
     @idempotent
     def redeliver(self, request: ApiRequest, webhook_id: str, delivery_id: str) -> Response:
-        delivery = services.redeliver(webhook_id=webhook_id, delivery_id=delivery_id, **_caller(request))
+        delivery = services.redeliver(webhook_id=webhook_id, delivery_id=delivery_id, **caller_of(request))
         return ok(DeliverySerializer(delivery).data, status=202)
 
 
@@ -191,8 +189,3 @@ def _find(request: ApiRequest, webhook_id: str) -> Webhook:
 
 def _with_secret(new: services.NewSecret) -> dict[str, Any]:
     return {**WebhookSerializer(new.webhook).data, "secret": new.secret}
-
-
-def _caller(request: ApiRequest) -> dict[str, Any]:
-    """Return the arguments that every service takes."""
-    return {"tenant_id": request.auth.tenant_id, "actor": Actor.api_key(request.auth.id), "now": now()}

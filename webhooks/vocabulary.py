@@ -6,21 +6,25 @@ from django.db import models
 
 
 class EventName(models.TextChoices):
-    """The `event` of an envelope; the interface specification has the first eight (Events)."""
+    """The `event` of an envelope."""
 
     CERTIFICATE_ISSUED = "certificate.issued"
     CERTIFICATE_REVOKED = "certificate.revoked"
+    CERTIFICATE_EXPIRING = "certificate.expiring"
     CERTIFICATE_EXPIRED = "certificate.expired"
     AGENT_HIGH_RISK = "agent.high_risk"
     AGENT_CREATED = "agent.created"
     AGENT_SUSPENDED = "agent.suspended"
     AGENT_HALTED = "agent.halted"
     RISK_ALERT = "risk.alert"
+    AGENT_DORMANT = "agent.dormant"
     AGENT_STRIKE = "agent.strike"
     INCIDENT_OPENED = "incident.opened"
     INCIDENT_DEADLINE = "incident.deadline"
     APPROVAL_REQUESTED = "approval.requested"
     APPROVAL_DECIDED = "approval.decided"
+    ACCESS_REVIEW_OPENED = "access_review.opened"
+    ACCESS_REVIEW_OVERDUE = "access_review.overdue"
 
 
 def event_names() -> list[tuple[str, str]]:

@@ -3,7 +3,8 @@
 from typing import Any
 
 from agents import services
-from agents.models import Agent, AgentStatus
+from agents.blueprints import services as blueprints
+from agents.models import Agent, AgentStatus, Blueprint
 from agents.services import AgentRegistration
 from auditlog.vocabulary import Actor
 from compliance.core import environments
@@ -17,6 +18,12 @@ def make_agent(tenant: Tenant, **fields: Any) -> Agent:
     """A pending agent of the current environment."""
     registration = AgentRegistration(**{"name": "bot", "model_hash": "sha256:ab", **fields})
     return services.register(tenant_id=tenant.id, registration=registration, actor=ACTOR, now=now())
+
+
+def make_blueprint(tenant: Tenant, **fields: Any) -> Blueprint:
+    """A blueprint of the current environment; `fields` are columns."""
+    given = {"name": "kind", "model_hash": "sha256:ab", **fields}
+    return blueprints.create(tenant_id=tenant.id, fields=given, actor=ACTOR, now=now())
 
 
 def make_suspended_agent(tenant: Tenant, **fields: Any) -> Agent:

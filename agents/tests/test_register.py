@@ -8,7 +8,6 @@ from agents.models import Agent
 from agents.serializers import AgentSerializer, shown_agent
 from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
-from compliance.api.gate import Scope
 from compliance.api.rest.parsers import loads
 from compliance.api.rest.renderers import dumps
 from compliance.tests.client import ApiClient
@@ -131,18 +130,6 @@ def test_idempotency_key_gives_the_same_agent(client: ApiClient) -> None:
     assert first.json() == again.json()
     assert again["Idempotent-Replayed"] == "true"
     assert Agent.objects.count() == 1
-
-
-def test_key_without_the_scope_is_403(api: ApiClient) -> None:
-    key = make_key(make_tenant(), scopes=[Scope.AGENTS_READ])
-
-    answer = api.as_key(key).post("/v1/agents", {"name": "a", "model_hash": "h"})
-
-    assert answer.status_code == 403
-
-
-def test_no_credentials_is_401(api: ApiClient) -> None:
-    assert api.post("/v1/agents", {"name": "a", "model_hash": "h"}).status_code == 401
 
 
 @pytest.mark.parametrize("scope", [None, FINANCIAL_SCOPE, {**FINANCIAL_SCOPE, "max_leverage_ratio": 2}])

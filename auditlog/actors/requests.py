@@ -1,4 +1,4 @@
-"""The actor of a console request, and the downloads that people and API keys make."""
+"""The actors of requests, and the downloads that people and API keys make."""
 
 from typing import Any
 from uuid import UUID
@@ -7,6 +7,7 @@ from django.http import HttpRequest
 
 from auditlog import services
 from auditlog.vocabulary import Actor, AuditAction
+from compliance.api.rest.requests import ApiRequest
 from compliance.core import environments
 from compliance.core.clock import now
 
@@ -15,6 +16,11 @@ def actor_of(request: HttpRequest) -> Actor:
     """Return the signed-in user as an actor; the one way from a console request to an actor."""
     user: Any = request.user
     return Actor.person(user.person.id)
+
+
+def caller_of(request: ApiRequest) -> dict[str, Any]:
+    """Return the arguments that every service takes: tenant, actor and now."""
+    return {"tenant_id": request.auth.tenant_id, "actor": Actor.api_key(request.auth.id), "now": now()}
 
 
 def record_download(request: HttpRequest, **more: Any) -> None:

@@ -39,7 +39,6 @@ from auditlog.tests.log_keys import SigningKey, make_witness_key
 from auditlog.tests.logs import make_log
 from auditlog.tlog.notes import Note
 from auditlog.vocabulary import Actor, ActorKind, AuditAction
-from compliance.api.gate import Scope
 from compliance.core.clock import now
 from compliance.core.identifiers import new_id
 from compliance.tests.client import ApiClient
@@ -370,9 +369,3 @@ def test_export_beyond_the_tenants_share_is_503_and_others_export(api: ApiClient
 
     assert (refused.status_code, answered.status_code) == (503, 200)
     assert verified(found, tmp_path) == VERIFIED
-
-
-def test_export_needs_the_scope(api: ApiClient) -> None:
-    key = make_key(make_tenant(), scopes=[Scope.AGENTS_READ])
-
-    assert api.as_key(key).get("/v1/audit-log/export").status_code == 403

@@ -9,13 +9,11 @@ import requests
 from auditlog.tlog.checkpoints import Checkpoint
 from auditlog.tlog.merkle import verify_consistency
 from auditlog.tlog.notes import Note, VerifierKey, verified
-from compliance.tests import test_stack
-from compliance.tests.test_stack import HEAL_SECONDS, Stack
+from compliance.tests.stack import HEAL_SECONDS, Stack
 from compliance.tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.drill]
 
-stack = test_stack.stack
 SEAL_SECONDS = 3 * HEAL_SECONDS
 
 

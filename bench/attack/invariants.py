@@ -78,6 +78,8 @@ def _envelope(reply: Reply) -> Iterable[str]:
         if is_resolution
         else found
     )
+    if isinstance(found, dict) and found.keys() == {"code", "message"}:
+        return  # google.rpc.Status, as OTLP has it
     is_oauth = isinstance(found, dict) and isinstance(found.get("error_description"), str)
     expected = {"error", "error_description"} if is_oauth else {"error"}
     is_sound = isinstance(found, dict) and set(names) == expected and isinstance(found["error"], str)

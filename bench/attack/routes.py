@@ -11,8 +11,9 @@ from uuid import uuid4
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from bench.attack.wire import Call, call
-from bench.attack.world import LOOPBACK_HOOK, Holdings
+from bench.attack.world import BLUEPRINT, LOOPBACK_HOOK, REVIEW, STOP, Holdings
 from compliance.api.answers import service_header
+from events.otlp.views import EXPORT
 
 # Parameters that name a place in the tree.
 OF_TREE = frozenset({"level", "path"})
@@ -112,7 +113,7 @@ def _value(holdings: Holdings, pattern: str, name: str) -> str:
 IN_BODY = frozenset(
     {
         *("v1/events", "v1/events/batch", "v1/reports", "v1/ssf/status", "v1/ssf/verify"),
-        "v1/approvals",
+        *("v1/approvals", "v1/otlp/names"),
     }
 )
 
@@ -214,6 +215,12 @@ BODIES: Mapping[str, Callable[[Holdings], Any]] = {
     "POST v1/events": _event,
     "POST v1/events/batch": lambda holdings: {"events": [_event(holdings), _event(holdings)]},
     "POST v1/events/<str:event_id>/review": lambda _: {"verdict": "dismissed", "note": "n"},
+    "POST v1/otlp/v1/traces": lambda _: EXPORT,
+    "POST v1/otlp/names": lambda holdings: {
+        "source": "service.name",
+        "name": uuid4().hex,
+        "agent_id": holdings.agent,
+    },
     "POST v1/delegation/verify": lambda holdings: {"token": holdings.token, "audience": "a"},
     "POST v1/delegations/<str:token_id>/revoke": _reason,
     "POST oauth/token": _exchange,
@@ -265,6 +272,22 @@ BODIES: Mapping[str, Callable[[Holdings], Any]] = {
         "ask_from": "medium",
         "always_ask": ["pay"],
         "ttl_seconds": 60,
+    },
+    "POST v1/blueprints": lambda _: {**BLUEPRINT, "owner": {"name": "k", "email": "k@example.com"}},
+    "PATCH v1/blueprints/<str:blueprint_id>": lambda _: {"version": "2", "validity_days": 30},
+    "POST v1/blueprints/<str:blueprint_id>/renew": lambda _: {"all_differing": True},
+    "POST v1/stops": lambda _: STOP,
+    "POST v1/stops/<str:stop_id>/release": lambda _: {"reason": "attacked"},
+    "POST v1/access-reviews": lambda _: REVIEW,
+    "PATCH v1/access-reviews/<str:review_id>": lambda _: {"every": None},
+    "POST v1/access-reviews/<str:review_id>/items": lambda holdings: {
+        "agent_ids": [holdings.agent],
+        "decision": "keep",
+    },
+    "POST v1/access-reviews/<str:review_id>/items/<str:agent_id>": lambda _: {"decision": "keep"},
+    "POST v1/owners/replace": lambda _: {
+        "from": "nobody@example.com",
+        "to": {"name": "Kim Berg", "email": "kim.berg@example.com"},
     },
     "POST v1/approvals": lambda holdings: {
         "agent_id": holdings.agent,

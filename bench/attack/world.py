@@ -38,6 +38,12 @@ class CannotBegin(Exception):
     """The service refused what an attack needs first."""
 
 
+STOP = {"match": {"model_hash": "sha256:nobody"}, "reason": "attacked"}
+"""A stop that matches no agent."""
+BLUEPRINT = {"name": "attacked", "model_hash": "h", "permitted_actions": PERMITTED}
+REVIEW = {"match": {"all": True}, "reviewer": "kim.berg@example.com", "due_at": "2099-01-01T00:00:00Z"}
+
+
 @dataclass(frozen=True)
 class Holdings:
     """One of each thing that a tenant has in an environment."""
@@ -55,6 +61,11 @@ class Holdings:
     incident: str
     gateway_route: str
     approval: str
+    stop: str
+    blueprint: str
+    renewal: str
+    review: str
+    traced_name: str
     entry: str
     did: str
     token: str
@@ -74,7 +85,9 @@ class Holdings:
             "incident_id": self.incident, "route_id": self.gateway_route, "target": "orders/7",
             "applies_to": f"agent:{self.agent}", "entry_id": self.entry, "token_id": self.token_id,
             "list_id": self.status_list, "level": "0", "path": "000.p/1", "serial": self.serial,
-            "did": self.did, "part": "0", "approval_id": self.approval,
+            "did": self.did, "part": "0", "approval_id": self.approval, "stop_id": self.stop,
+            "blueprint_id": self.blueprint, "renewal_id": self.renewal,
+            "review_id": self.review, "name_id": self.traced_name,
             "encoded": quote(b64url_encode(self.ocsp_request), safe=""),
         }  # fmt: skip
         return plain[parameter]
@@ -86,7 +99,8 @@ class Holdings:
             {
                 *(self.agent, self.certificate, self.event, self.webhook, self.delivery, self.report),
                 *(self.schedule, self.incident, self.gateway_route, self.entry, self.serial, self.token_id),
-                *(self.issuer, self.stream, self.approval),
+                *(self.issuer, self.stream, self.approval, self.stop, self.blueprint, self.renewal),
+                *(self.review, self.traced_name),
             }
         )
 
@@ -97,7 +111,9 @@ def absent(like: Holdings) -> Holdings:
         like, agent=str(uuid4()), serial=uuid4().hex, certificate=str(uuid4()), event=str(uuid4()),
         webhook=str(uuid4()), stream=str(uuid4()), issuer=str(uuid4()), delivery=str(uuid4()),
         report=str(uuid4()), schedule=str(uuid4()), incident=str(uuid4()), gateway_route=str(uuid4()),
-        entry=str(uuid4()), token_id=str(uuid4()), approval=str(uuid4()),
+        entry=str(uuid4()), token_id=str(uuid4()), approval=str(uuid4()), stop=str(uuid4()),
+        blueprint=str(uuid4()), renewal=str(uuid4()),
+        review=str(uuid4()), traced_name=str(uuid4()),
     )  # fmt: skip
 
 
@@ -206,6 +222,13 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
     _made(line.ask(call("PUT", f"/v1/approval-policies/agent:{agent}", key=key, body={"ask_from": "never"})))
     act = {"agent_id": agent, "action": "pay"}
     approval = _made(line.ask(call("POST", "/v1/approvals", key=key, body=act)))["id"]
+    stop = _made(line.ask(call("POST", "/v1/stops", key=key, body=STOP)))["id"]
+    blueprint = _made(line.ask(call("POST", "/v1/blueprints", key=key, body=BLUEPRINT)))["id"]
+    renew, everyone = f"/v1/blueprints/{blueprint}/renew", {"all_differing": True}
+    renewal = _made(line.ask(call("POST", renew, key=key, body=everyone)))["id"]
+    review = _made(line.ask(call("POST", "/v1/access-reviews", key=key, body=REVIEW)))["id"]
+    named = {"source": "service.name", "name": uuid4().hex, "agent_id": agent}
+    traced_name = _made(line.ask(call("POST", "/v1/otlp/names", key=key, body=named)))["id"]
     grant = {"chain": [{"sub": "user:alice", "type": "human"}], "scope": "read"}
     token = _made(line.ask(call("POST", f"/v1/agents/{agent}/delegation", key=key, body=grant)))
     message = {"payload": PAYLOAD, "format": "jws"}
@@ -217,7 +240,8 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
         agent=agent, certificate=certificate["id"], serial=certificate["serial_number"], event=event["id"],
         webhook=webhook["id"], stream=stream, issuer=issuer["id"], delivery=delivery["id"],
         report=report["id"], schedule=schedule["id"], incident=incident, gateway_route=gateway_route,
-        approval=approval, entry=entry["id"],
+        approval=approval, stop=stop, blueprint=blueprint, renewal=renewal, review=review,
+        traced_name=traced_name, entry=entry["id"],
         did=f"did:{_service_name(key)}:{environment}:{agent}", token=token["token"],
         token_id=token["token_id"], status_list=_status_list(token["token"]), signature=signed["signature"],
         jws=signed["jws"], authority_serial=authority["serial_number"],

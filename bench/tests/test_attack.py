@@ -18,7 +18,7 @@ from bench.attack.protocol_cases import End, Frame, cases
 from bench.attack.routes import api_routes, lacking
 from bench.attack.values import changed, garbled, hostile_bodies
 from bench.attack.wire import Reply
-from compliance.tests.test_stack import CONTRACT
+from compliance.tests.stack import CONTRACT
 
 SEED = 17
 STANDING_HEADERS = tuple((name, "x") for name in STANDING)

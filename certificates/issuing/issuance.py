@@ -8,16 +8,14 @@ from typing import Any, Final
 from uuid import UUID
 
 from cryptography.hazmat.primitives.serialization import Encoding
-from cryptography.x509 import ReasonFlags
 from django.conf import settings
 
 from agents import services as agents
-from agents.models import Agent, AgentStatus
+from agents.models import MOST_DAYS, Agent, AgentStatus
 from agents.risk import band_of
 from auditlog.vocabulary import Actor, AuditAction
 from certificates import errors
 from certificates.issuing import key_pool
-from certificates.issuing.authority_keys import signing_key
 from certificates.models import (
     Certificate,
     CertificateAuthority,
@@ -31,11 +29,12 @@ from certificates.pki.lint import LeafExpectation, LintError, sign_leaf
 from certificates.pki.names import certificate_base_url
 from certificates.pki.serials import format_serial, new_serial, shard_of
 from certificates.pki.x509 import CertificateProfile, CertifiedAgent, Validity, leaf_builder, read_claims
-from certificates.services import announce, mark_expired, record, revoke_locked
+from certificates.services import announce, mark_expired, record, supersede_from
 from compliance.api.rate_limits import refusal
 from compliance.core import environments
 from compliance.core.errors import ServiceError
 from compliance.keys.base import KeyRef
+from compliance.keys.registry import rsa_private_key
 from webhooks.vocabulary import EventName
 
 log = logging.getLogger(__name__)
@@ -54,33 +53,45 @@ class Prepared:
 
 
 def issue(*, tenant_id: UUID, agent_id: Any, actor: Actor, now: datetime) -> Certificate:
-    """Certify an agent; raises `AgentNotFound`, `CannotCertify`, `AlreadyCertified`, `KeysTaken`."""
+    """Certify an agent; raises `AgentNotFound`, `CannotCertify` or its `OwnerRequired`, `AlreadyCertified`,
+    `KeysTaken`.
+    """
     agent = Agent.objects.for_tenant(tenant_id).find(agent_id)
-    _check_status(agent)
+    _check_certifiable(agent)
     if Certificate.objects.for_tenant(tenant_id).of_agent(agent.id).active(now).exists():
         raise errors.AlreadyCertified()
     return _issue_locked(_prepare(agent, now), agent, actor, now)
 
 
-def renew(*, tenant_id: UUID, certificate_id: Any, actor: Actor, now: datetime) -> Certificate:
+def renew(
+    *,
+    tenant_id: UUID,
+    certificate_id: Any,
+    overlap: timedelta = timedelta(0),
+    actor: Actor,
+    now: datetime,
+) -> Certificate:
     """Supersede a certificate by one with a new key, for the agent's profile of today.
 
-    Raises: `RenewedRecently`, and `KeysTaken` as `issue`.
+    The old one stays valid for the `overlap`; one that still overlaps with it ends at once. Raises:
+    `RenewedRecently`, and `KeysTaken` as `issue`.
     """
     old = Certificate.objects.for_tenant(tenant_id).select_related("agent").find(certificate_id)
     _check_renewable(old, old.agent, now)
     _check_pause(old.agent, now)
-    return _issue_locked(_prepare(old.agent, now), old.agent, actor, now, old=old)
+    return _issue_locked(_prepare(old.agent, now), old.agent, actor, now, old=old, overlap=overlap)
 
 
-def renew_of_agent(*, tenant_id: UUID, agent_id: Any, actor: Actor, now: datetime) -> Certificate:
+def renew_of_agent(
+    *, tenant_id: UUID, agent_id: Any, overlap: timedelta = timedelta(0), actor: Actor, now: datetime
+) -> Certificate:
     """`renew` for the agent's active certificate; raises `AgentNotFound` and `NothingToRenew` besides."""
     agent = Agent.objects.for_tenant(tenant_id).find(agent_id)
     _check_status(agent)
     certificate = Certificate.objects.of_agent(agent.id).active(now).first()
     if certificate is None:
         raise errors.NothingToRenew()
-    return renew(tenant_id=tenant_id, certificate_id=certificate.id, actor=actor, now=now)
+    return renew(tenant_id=tenant_id, certificate_id=certificate.id, overlap=overlap, actor=actor, now=now)
 
 
 def _prepare(agent: Agent, now: datetime) -> Prepared:
@@ -103,24 +114,33 @@ def _prepare(agent: Agent, now: datetime) -> Prepared:
 
 
 def _issue_locked(
-    prepared: Prepared, agent: Agent, actor: Actor, now: datetime, *, old: Certificate | None = None
+    prepared: Prepared,
+    agent: Agent,
+    actor: Actor,
+    now: datetime,
+    *,
+    old: Certificate | None = None,
+    overlap: timedelta = timedelta(0),
 ) -> Certificate:
     try:
         with environments.atomic():
             own = Certificate.objects.for_tenant(agent.tenant_id)
             agent = Agent.objects.for_tenant(agent.tenant_id).locked().find(agent.id)
-            if old is None:
-                _check_status(agent)
-                # Expired certificates count as active for the constraint until they are marked.
-                for held in own.filter(agent=agent, status="active").order_by("id").locked():
-                    if held.status_at(now) == CertificateStatus.ACTIVE:
-                        raise errors.AlreadyCertified()
+            (_check_status if old else _check_certifiable)(agent)
+            for held in own.filter(agent=agent, status="active").order_by("id").locked():
+                # Expired certificates count as active for the constraints until they are marked.
+                if held.status_at(now) == CertificateStatus.EXPIRED:
                     mark_expired(held, now)
-            else:
-                old, code = own.locked().find(old.id), ReasonFlags.superseded
+                elif old is None:
+                    raise errors.AlreadyCertified()
+                elif held.id != old.id:
+                    supersede_from(held, now, actor=actor, now=now)
+            if old is not None:
+                old = own.locked().find(old.id)
                 _check_renewable(old, agent, now)
-                revoke_locked(certificate=old, reason=code.value, code=code, actor=actor, now=now)
             certificate = _certified(agent, prepared, now)
+            if old is not None:  # beyond the new one's end the old one would keep the agent from a third
+                supersede_from(old, min(now + overlap, certificate.expires_at), actor=actor, now=now)
             certificate.save(force_insert=True)
             _finish(prepared.intent, IssuanceState.COMPLETED, now)
             agents.activate(agent=agent, actor=actor, now=now)
@@ -131,7 +151,7 @@ def _issue_locked(
                 now,
                 verb="issued",
                 expires_at=certificate.expires_at.isoformat(),
-                **({"replaces": old.serial_number} if old else {}),
+                **(_replaced(old) if old else {}),
             )
             announced = {
                 "certificate_id": certificate.id,
@@ -149,6 +169,17 @@ def _issue_locked(
     return certificate
 
 
+def _check_certifiable(agent: Agent) -> None:
+    _check_status(agent)
+    if agent.owner_email is None and agent.tenant.owner_required:
+        raise errors.OwnerRequired()
+
+
+def _replaced(old: Certificate) -> dict[str, str]:
+    until = {"valid_until": old.superseded_at.isoformat()} if old.superseded_at and not old.revoked_at else {}
+    return {"replaces": old.serial_number, **until}
+
+
 def _check_status(agent: Agent) -> None:
     if agent.status not in CERTIFIABLE:
         raise errors.CannotCertify(f"Cannot certify a {agent.status} agent")
@@ -161,17 +192,15 @@ def _check_renewable(certificate: Certificate, agent: Agent, now: datetime) -> N
         raise errors.AlreadyRevoked()
     if status == CertificateStatus.EXPIRED:
         raise errors.CertificateExpired()
+    if certificate.superseded_at is not None:
+        raise errors.AlreadySuperseded()
 
 
 def _check_pause(agent: Agent, now: datetime) -> None:
-    superseded = (
-        Certificate.objects.for_tenant(agent.tenant_id)
-        .of_agent(agent.id)
-        .filter(revocation_code=ReasonFlags.superseded.value, revoked_at__gt=now - RENEWAL_PAUSE)
-    )
-    last = superseded.order_by("-revoked_at").values_list("revoked_at", flat=True).first()
-    if last is not None:
-        seconds = math.ceil((last + RENEWAL_PAUSE - now).total_seconds())
+    own = Certificate.objects.for_tenant(agent.tenant_id).of_agent(agent.id)
+    newest = own.filter(issued_at__gt=now - RENEWAL_PAUSE).first()
+    if newest is not None and own.filter(superseded_at__gte=newest.issued_at).exists():
+        seconds = math.ceil((newest.issued_at + RENEWAL_PAUSE - now).total_seconds())
         raise errors.RenewedRecently(headers=refusal(1, seconds, now=now).headers())
 
 
@@ -185,6 +214,7 @@ def _certified(agent: Agent, prepared: Prepared, now: datetime) -> Certificate:
     expected = LeafExpectation(certified_agent(agent), key.public_key, serial, issuer, profile)
     is_high = band_of(agent.risk_score) == "high"
     lifetime = settings.HIGH_RISK_CERTIFICATE_VALIDITY if is_high else settings.CERTIFICATE_VALIDITY
+    lifetime = min(lifetime, timedelta(days=agent.validity_days or MOST_DAYS))
     within = Validity.of(issuer.certificate)
     builder = leaf_builder(
         agent=expected.agent,
@@ -194,7 +224,7 @@ def _certified(agent: Agent, prepared: Prepared, now: datetime) -> Certificate:
         issuer=issuer,
         profile=profile,
     )
-    signed = sign_leaf(builder, key=signing_key(authority), expected=expected)
+    signed = sign_leaf(builder, key=rsa_private_key(authority.key_uri), expected=expected)
     return Certificate(
         tenant_id=agent.tenant_id,
         agent=agent,

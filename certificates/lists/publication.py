@@ -20,7 +20,6 @@ from django.db.models import F, Q
 from auditlog import services as auditlog
 from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
 from certificates.errors import ListBeingMade
-from certificates.issuing.authority_keys import signing_key
 from certificates.lists.crl import DELTA, FULL, CrlWindow, ListScope, build_crl, shard_name
 from certificates.models import (
     AuthorityRole,
@@ -33,6 +32,7 @@ from certificates.models import (
 from certificates.querysets import CertificateQuerySet, EndedHoldQuerySet
 from compliance.core import environments
 from compliance.core.identifiers import new_id
+from compliance.keys.registry import rsa_private_key
 from compliance.stores import sql
 from compliance.stores.sweeps import each
 
@@ -262,7 +262,7 @@ def _make(lease: PublicationLease, begun: PublicationRound, scope: ListScope) ->
     count, entries = read_entries(
         authority=authority, window=window, scope=scope, period=settings.CRL_VALIDITY
     )
-    issuer, key = authority.as_issuer, signing_key(authority)
+    issuer, key = authority.as_issuer, rsa_private_key(authority.key_uri)
     der = build_crl(entries, window=window, issuer=issuer, key=key, scope=scope)
     with _holding(lease) as authority:
         made = RevocationList.objects.create(

@@ -21,7 +21,6 @@ from django.db import InterfaceError, OperationalError
 
 from auditlog import services as auditlog
 from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
-from certificates.issuing.authority_keys import signing_key
 from certificates.models import (
     AuthorityRole,
     AuthorityState,
@@ -37,7 +36,7 @@ from compliance.core import environments
 from compliance.core.encodings import b64_decode
 from compliance.core.environments import Environment
 from compliance.core.errors import Unavailable
-from compliance.keys.registry import backend_for, destroy_if_present, private_key
+from compliance.keys.registry import backend_for, destroy_if_present, private_key, rsa_private_key
 from compliance.stores import sql
 from compliance.stores.sweeps import each
 
@@ -222,7 +221,7 @@ def _make(authority: CertificateAuthority, actor: Actor, now: datetime) -> None:
         name=name, public_key=key.public_key, serial=serial, validity=validity, issuer=issuer
     )
     judge = partial(responder_findings, issuer=issuer, serial=serial)
-    certificate = sign_linted(builder, signing_key(authority), issuer, judge)
+    certificate = sign_linted(builder, rsa_private_key(authority.key_uri), issuer, judge)
     made = OcspResponder.objects.create(
         authority=authority,
         serial_number=format_serial(serial),

@@ -31,6 +31,7 @@ _PHRASES: Final = {
 _CODES: Final = {phrase.replace(" ", ""): code for phrase, code in _PHRASES.items()}
 """Reasons by their letters alone; RFC 5280's own names among them, in any spelling (`keyCompromise`)."""
 
+NOT_BY_HAND_CODES: Final = frozenset({ReasonFlags.remove_from_crl, ReasonFlags.aa_compromise})
 _NOT_BY_HAND: Final = frozenset({"certificatehold", "removefromcrl", "aacompromise"})
 
 REASON_NUMBERS: Final = {

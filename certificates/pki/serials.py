@@ -16,8 +16,10 @@ LENGTH_BIT: Final = 1 << 158
 TEST_BIT: Final = 1 << 157
 HEX_DIGITS: Final = 40
 
-_PLAIN = re.compile(r"(?:0[xX])?([0-9a-fA-F]{40})")
-_WITH_COLONS = re.compile(r"[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){19}")
+# In decimal a serial has 48 digits, so that no text is one in both ways.
+_HEX = re.compile(r"(?:0[xX])?0{0,24}([0-9a-fA-F]{40})")
+_DECIMAL = re.compile(r"0{0,24}([0-9]{48})")
+_WITH_COLONS = re.compile(r"(?:00:){0,12}[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){19}")
 
 
 def new_serial(environment: Environment) -> int:
@@ -32,10 +34,15 @@ def format_serial(serial: int) -> str:
 
 
 def parse_serial(text: str) -> int | None:
-    """Read a serial in any case, with colons or `0x`; None if this service can't have issued it."""
+    """Read a serial in hex (any case, with colons or `0x`) or decimal, either padded with zeros.
+
+    None if this service can't have issued it.
+    """
     stripped = text.strip()
-    if plain := _PLAIN.fullmatch(stripped):
-        value = int(plain[1], 16)
+    if in_hex := _HEX.fullmatch(stripped):
+        value = int(in_hex[1], 16)
+    elif in_decimal := _DECIMAL.fullmatch(stripped):
+        value = int(in_decimal[1])
     elif _WITH_COLONS.fullmatch(stripped):
         value = int(stripped.replace(":", ""), 16)
     else:

@@ -118,15 +118,18 @@ def history_of(agent: Agent, *, now: datetime) -> DidHistory:
 
 
 def _times_in_force(agent: Agent) -> Iterator[tuple[datetime, datetime, UUID]]:
-    """Return when each certificate was in force: from issue to its end or revocation, but for its holds."""
+    """Return when each certificate was the one in force: from issue to its end, but for its holds."""
     holds: dict[UUID, list[tuple[datetime, datetime]]] = {}
     ended = EndedHold.objects.filter(certificate__agent=agent).order_by("held_at", "id")
     for certificate_id, held_at, ended_at in ended.values_list("certificate_id", "held_at", "ended_at"):
         holds.setdefault(certificate_id, []).append((held_at, ended_at))
-    rows = Certificate.objects.filter(agent=agent).order_by("issued_at", "id")
-    for row in rows.values_list("id", "issued_at", "expires_at", "revoked_at"):
+    found = Certificate.objects.filter(agent=agent).order_by("issued_at", "id")
+    rows = list(found.values_list("id", "issued_at", "expires_at", "revoked_at"))
+    for place, row in enumerate(rows, 1):
         certificate_id, start, expires_at, revoked_at = row
-        end = min(expires_at + TICK, revoked_at or expires_at + TICK)
+        # The successor takes over at once, even where the certificate stays valid for a while.
+        successors = [issued_at for _, issued_at, _, _ in rows[place : place + 1]]
+        end = min([expires_at + TICK, *([revoked_at] if revoked_at else []), *successors])
         for held_at, ended_at in holds.get(certificate_id, []):
             if start < min(held_at, end):
                 yield start, min(held_at, end), certificate_id

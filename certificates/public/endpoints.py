@@ -10,7 +10,7 @@ from certificates.pki.serials import environment_of, parse_serial
 from certificates.public import verification
 from certificates.public.verification import Verification, query_of, validity_at
 from certificates.serializers import shown_verification
-from compliance.api.endpoint import EndpointRequest, LoopEndpoint
+from compliance.api.endpoint import PUBLIC_HEADERS, EndpointRequest, LoopEndpoint
 from compliance.api.pagination import read_moment
 from compliance.core.environments import Environment
 from compliance.core.errors import ServiceError
@@ -31,7 +31,7 @@ class VerifyCertificate(LoopEndpoint[VerifyRequest, Verification]):
     method, path, allow = "GET", "/v1/verify/", "GET, HEAD"
     bucket = "verify"
     reserved = frozenset({"message"})
-    headers = {"cache-control": "no-store"}
+    headers = {"cache-control": "no-store", **PUBLIC_HEADERS}
 
     def read(self, request: EndpointRequest) -> VerifyRequest:
         at = read_moment(request.query, "at")

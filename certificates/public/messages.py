@@ -43,7 +43,10 @@ class MessageSignature:
 
 @dataclass(frozen=True)
 class MessageVerification:
-    """Return whether an agent signed this payload with a certificate valid now; `reason` tells why not."""
+    """Whether an agent signed this payload with a certificate valid now; `reason` tells why not.
+
+    `valid_when_signed`: whether it was valid when the service signed; None where no record tells when.
+    """
 
     valid: bool
     reason: str | None
@@ -51,6 +54,7 @@ class MessageVerification:
     status: CertificateStatus
     payload_hash: str
     algorithm: str = signing.ALGORITHM.value
+    valid_when_signed: bool | None = None
 
 
 def key_id(certificate: Certificate) -> str:

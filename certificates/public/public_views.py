@@ -78,7 +78,8 @@ class VerifyViewSet(UncachedViewSet):
         summary="Verify a certificate by its serial number",
         description=(
             "Let a request through only while `status` is `active`. A suspended agent's certificate is on "
-            "hold: `revoked`, with `revocation_reason` `certificateHold`, until the agent is reinstated. "
+            "hold: `revoked`, with `revocation_reason` `certificateHold`, until the agent is reinstated; "
+            "for good if the certificate ends first. "
             "With `at`, also what the certificate was worth at that time, holds of then included."
         ),
         parameters=[SERIAL, AT],

@@ -59,7 +59,7 @@ def make_certificate(agent: Agent, *, at: datetime | None = None) -> Certificate
     """An active certificate of the agent, issued now (or `at`); a pending agent becomes active."""
     if not _has_chain():
         make_authorities()
-    _stock_pool()
+    stock_pool()
     return issuance.issue(tenant_id=agent.tenant_id, agent_id=agent.id, actor=ACTOR, now=at or now())
 
 
@@ -154,7 +154,7 @@ def make_expired_certificate(tenant: Tenant) -> Certificate:
     return certificate
 
 
-def _stock_pool() -> None:
+def stock_pool() -> None:
     """Give the pool one key that no row of the current test uses."""
     keys = _keys[environments.current()]
     used = set(

@@ -10,18 +10,16 @@ from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
 from certificates.models import Certificate
 from certificates.tests.factories import (
-    _stock_pool,
     make_certificate,
     make_certified_agent,
     make_expired_certificate,
     make_overdue_certificate,
     make_revoked_certificate,
+    stock_pool,
 )
-from compliance.api.gate import Scope
 from compliance.core.clock import now
 from compliance.tests.client import ApiClient
 from tenancy.models import Tenant
-from tenancy.tests.factories import make_key, make_tenant, make_test_key
 
 ABSENT = "01890000-0000-7000-8000-000000000000"
 
@@ -78,23 +76,6 @@ def test_absent_certificate_is_404(client: ApiClient, certificate_id: str, verb:
     assert (answer.status_code, answer.json()) == (404, {"error": "Certificate not found"})
 
 
-def test_certificate_of_another_tenant_is_404(client: ApiClient) -> None:
-    certificate = make_certificate(make_agent(make_tenant("Other")))
-
-    assert revoke(client, certificate).status_code == 404
-    assert client.post(f"/v1/certificates/{certificate.id}/renew").status_code == 404
-    assert client.get(f"/v1/certificates/{certificate.id}").status_code == 404
-    assert client.get("/v1/certificates").json()["data"] == []
-
-
-def test_sandbox_key_does_not_see_live_certificates(api: ApiClient, tenant: Tenant) -> None:
-    certificate = make_certificate(make_agent(tenant))
-    sandbox = api.as_key(make_test_key(tenant))
-
-    assert revoke(sandbox, certificate).status_code == 404
-    assert sandbox.get(f"/v1/certificates/{certificate.id}").status_code == 404
-
-
 @pytest.mark.parametrize(
     "body", [{"reason": ""}, {"reason": "x" * 501}, {"reason": 5}, {"reason": None}, {"x": 1}]
 )
@@ -104,15 +85,6 @@ def test_reason_of_1_to_500_characters_is_required(client: ApiClient, tenant: Te
     assert revoke(client, certificate, body).status_code == 400
     certificate.refresh_from_db()
     assert certificate.status == "active"
-
-
-def test_key_without_the_scope_is_403(api: ApiClient, tenant: Tenant) -> None:
-    certificate = make_certificate(make_agent(tenant))
-    client = api.as_key(make_key(tenant, [Scope.AGENTS_READ]))
-
-    assert revoke(client, certificate).status_code == 403
-    assert client.post(f"/v1/certificates/{certificate.id}/renew").status_code == 403
-    assert client.get(f"/v1/certificates/{certificate.id}").status_code == 200
 
 
 def test_certificate_is_fetched(client: ApiClient, tenant: Tenant) -> None:
@@ -139,15 +111,10 @@ def test_list_filters_by_agent_and_status(client: ApiClient, tenant: Tenant) -> 
     assert ids(f"agent_id={ABSENT}") == []
 
 
-@pytest.mark.parametrize("query", ["status=dead", "agent_id=x", "limit=0", "before=never"])
-def test_bad_queries_are_400(client: ApiClient, query: str) -> None:
-    assert client.get(f"/v1/certificates?{query}").status_code == 400
-
-
 def test_renewal_issues_a_successor_and_supersedes(client: ApiClient, tenant: Tenant) -> None:
     old = make_certificate(make_agent(tenant))
     Agent.objects.filter(id=old.agent_id).update(version="9")
-    _stock_pool()
+    stock_pool()
 
     answer = client.post(f"/v1/certificates/{old.id}/renew")
 
@@ -176,7 +143,7 @@ def test_agent_is_renewed_once_a_minute(client: ApiClient, tenant: Tenant) -> No
         assert 30 <= int(refused["Retry-After"]) <= 60
         assert (refused["X-RateLimit-Limit"], refused["X-RateLimit-Remaining"]) == ("1", "0")
     assert client.post(f"/v1/agents/{other.id}/renew").status_code == 201
-    Certificate.objects.filter(agent=agent, status="revoked").update(revoked_at=now() - timedelta(seconds=61))
+    Certificate.objects.filter(agent=agent).update(issued_at=now() - timedelta(seconds=61))
     assert client.post(path).status_code == 201
 
 
@@ -184,13 +151,6 @@ def test_agent_without_an_active_certificate_can_not_be_renewed(client: ApiClien
     answer = client.post(f"/v1/agents/{make_agent(tenant).id}/renew")
 
     assert (answer.status_code, answer.json()) == (422, {"error": "Agent has no active certificate"})
-
-
-def test_foreign_agent_can_not_be_renewed(client: ApiClient) -> None:
-    agent = make_agent(make_tenant("Other"))
-    make_certificate(agent)
-
-    assert client.post(f"/v1/agents/{agent.id}/renew").status_code == 404
 
 
 def test_ended_certificates_can_not_be_renewed(client: ApiClient, tenant: Tenant) -> None:

@@ -1,7 +1,6 @@
 """Certificates in the console: revoking with a reason, retiring, reading what was signed."""
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.urls import reverse
@@ -65,36 +64,6 @@ def test_a_revoked_certificate_is_not_revoked_again(acme: Tenant) -> None:
     assert certificate.revocation_reason == "first"
     assert "Certificate is already revoked" in page
     assert "Revoke certificate" not in page
-
-
-@pytest.mark.parametrize("role", [Role.AUDITOR, Role.DEVELOPER])
-def test_auditors_and_developers_revoke_nothing(acme: Tenant, role: Role) -> None:
-    agent = make_certified_agent(acme)
-    certificate = Certificate.objects.get(agent=agent)
-    client = console_of(make_member(acme, role))
-
-    revoked = client.post(
-        reverse("admin:certificates_certificate_revoke", args=[certificate.pk]), {"reason": "no"}
-    )
-    retired = client.post(reverse("admin:agents_agent_retire", args=[agent.pk]), {"reason": "no"})
-
-    certificate.refresh_from_db()
-    assert (revoked.status_code, retired.status_code) == (403, 403)
-    assert certificate.status == CertificateStatus.ACTIVE
-
-
-def test_a_foreign_certificate_is_answered_like_a_missing_one(acme: Tenant) -> None:
-    agent = make_certified_agent(make_tenant("Rival"))
-    certificate = Certificate.objects.get(agent=agent)
-    client = console_of(make_member(acme, Role.OFFICER))
-
-    answer: Any = client.post(
-        reverse("admin:certificates_certificate_revoke", args=[certificate.pk]), {"reason": "theirs"}
-    )
-
-    certificate.refresh_from_db()
-    assert answer.url == reverse("admin:index")
-    assert certificate.status == CertificateStatus.ACTIVE
 
 
 def test_retiring_an_agent_revokes_its_certificate(acme: Tenant) -> None:

@@ -159,13 +159,13 @@ def test_agent_with_a_revoked_certificate_holds_nothing(tenant: Tenant) -> None:
     assert reinstate_agent(certificate.agent).status == AgentStatus.PENDING
 
 
-def test_database_keeps_one_active_certificate_of_an_agent(tenant: Tenant) -> None:
+def test_database_keeps_one_current_certificate_of_an_agent(tenant: Tenant) -> None:
     held = make_held_certificate(tenant)
     Agent.objects.filter(id=held.agent_id).update(status="pending")
     make_certificate(fresh(held).agent)
     Agent.objects.filter(id=held.agent_id).update(status="suspended")
 
-    with pytest.raises(IntegrityError, match="one_active"), environments.atomic():
+    with pytest.raises(IntegrityError, match="one_current"), environments.atomic():
         Certificate.objects.filter(id=held.id).update(
             status="active", revoked_at=None, revocation_reason=None, crl_entry=None
         )

@@ -22,6 +22,9 @@ CHANGES: dict[str, Any] = {
     "metadata": {"permitted_actions": ["new"]},
     "enforcement": "observe",
     "alarm_budget": 0.002,
+    "validity_days": 30,
+    "owner": "new@example.com",
+    "backup_owner": "new@example.com",
     "agent_card": {"url": "https://agent.example"},
 }
 
@@ -55,6 +58,6 @@ def test_a_profile_knows_what_a_certificate_states_of_it(tenant: Tenant, name: s
     agent = make_agent(tenant)
     certified, stated = certified_agent(agent), agent.certified_profile()
 
-    setattr(agent, name, CHANGES[name])
+    setattr(agent, f"{name}_email" if name.endswith("owner") else name, CHANGES[name])
 
     assert (agent.certified_profile() != stated) == (certified_agent(agent) != certified)

@@ -37,6 +37,11 @@ def test_random_bits_are_all_used() -> None:
         f"0X{TEXT.upper()}",
         ":".join(TEXT[i : i + 2] for i in range(0, 40, 2)),
         ":".join(TEXT[i : i + 2] for i in range(0, 40, 2)).upper(),
+        f"00{TEXT}",
+        f"0x0000{TEXT}",
+        "00:" + ":".join(TEXT[i : i + 2] for i in range(0, 40, 2)),
+        str(SERIAL),
+        f"000{SERIAL}",
     ],
 )
 def test_serial_is_read_in_every_usual_spelling(text: str) -> None:
@@ -61,7 +66,18 @@ def test_serial_is_read_in_every_usual_spelling(text: str) -> None:
         f"-{TEXT[1:]}",
         "\x00" * 40,
         "5" * 10_000,
+        "0" * 30 + TEXT,
+        "9" * 48,
+        "1" * 48,
+        f"0x{SERIAL}",
     ],
 )
 def test_anything_else_is_no_serial(text: str) -> None:
     assert parse_serial(text) is None
+
+
+@pytest.mark.parametrize("serial", [1 << 158, (1 << 159) - 1, int("4" * 40, 16)])
+def test_hex_and_decimal_are_told_apart(serial: int) -> None:
+    assert len(str(serial)) == 48
+    for text in (f"{serial:x}", str(serial), f"{serial:048x}"):
+        assert parse_serial(text) == serial

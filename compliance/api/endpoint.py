@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 from uuid import UUID
 
 from compliance.api import gate
@@ -22,11 +22,20 @@ Question = TypeVar("Question")
 Outcome = TypeVar("Outcome")
 
 
+PUBLIC_HEADERS: Final = {
+    "access-control-allow-origin": "*",
+    "access-control-expose-headers": (
+        "ETag, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset"
+    ),
+}
+"""Headers by which a page of any origin may read what anyone may read."""
+
+
 @dataclass(frozen=True, slots=True)
 class EndpointRequest:
     """What an endpoint reads of a request.
 
-    `parameter` is the segment that the path leaves open, `query` has the last value of each name, `body` is
+    `parameter` is the segment that the path leaves open, `query` has the value of each name, `body` is
     parsed (None without one). `tenant_id` and `key_id` are the caller's where a key is needed. Names in
     `headers` are looked up in lower case.
     """

@@ -67,8 +67,6 @@ def error_parts(error: BaseException) -> tuple[int, str, dict[str, str]] | None:
         message = describe(error.detail)
         if isinstance(error, drf.Throttled):
             message = rate_limited(getattr(error, "wait", None))
-        elif isinstance(error, drf.UnsupportedMediaType):
-            message = "Content-Type must be application/json"
         return error.status_code, message, {**headers, **getattr(error, "headers", {})}
     if isinstance(error, sql.OUTAGES):
         status, message = (409, Busy.message) if sql.is_of_lock(error) else (503, DATABASE_DOWN)
@@ -89,6 +87,9 @@ def handle(error: Exception, context: dict[str, Any]) -> Response | None:
     if found is None:
         return None
     status, message, headers = found
+    if isinstance(error, drf.UnsupportedMediaType):
+        types = [parser.media_type for parser in context["view"].parser_classes]
+        message = f"Content-Type must be {' or '.join(types)}"
     if status == 503:
         log.warning("answered 503: %s", sql.error_name(error))
     return Response({"error": message}, status=status, headers=headers)

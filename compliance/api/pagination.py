@@ -6,7 +6,7 @@ exactly as (timestamp, id) does, and a plain date-time means what it says: rows 
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
@@ -15,6 +15,7 @@ from uuid import UUID
 
 from django.db.models import BooleanField, F, Func, Model, QuerySet, TextField, Value
 from django.db.models.functions import Cast, Length
+from rest_framework.request import Request
 from rest_framework.response import Response
 
 from compliance.api.rest.parsers import check_value
@@ -109,6 +110,23 @@ def keyset_page(
     return Page(rows[:limit], str(Cursor(getattr(last, field), last.pk)))
 
 
+def newest_first(
+    queryset: QuerySet[Any],
+    request: Request,
+    show: Callable[[Sequence[Any]], Collection[Any]],
+    *,
+    field: str,
+    heavy: str | None = None,
+) -> Response:
+    """Answer with the page that `before` and `limit` ask for, its rows as `show` has them.
+
+    `field` and `heavy` as of `keyset_page`. Raises: Invalid.
+    """
+    cursor, limit = read_cursor(request.query_params), read_limit(request.query_params)
+    found = keyset_page(queryset, cursor=cursor, limit=limit, field=field, heavy=heavy)
+    return page(show(found.rows), next_cursor=found.next_cursor, has_next_page=found.has_next)
+
+
 def read_cursor(params: Mapping[str, str]) -> Cursor | None:
     """The `before` query parameter; raises `Invalid`."""
     text = params.get("before")
@@ -150,6 +168,12 @@ def read_choice(params: Mapping[str, str], name: str, allowed: Sequence[str]) ->
     if value not in allowed:
         raise Invalid(f"Invalid {name}: must be one of {', '.join(allowed)}")
     return value
+
+
+def read_flag(params: Mapping[str, str], name: str) -> bool | None:
+    """An optional `true` or `false`; raises `Invalid`, for an empty one too."""
+    value = read_choice(params, name, ("true", "false"))
+    return None if value is None else value == "true"
 
 
 def read_id(params: Mapping[str, str], name: str) -> UUID | None:

@@ -18,14 +18,16 @@ class ConsoleRole(StrEnum):
 
     OPERATOR = "operator"
     OFFICER = "officer"
+    OFFICER_WEBHOOKS = "officer_webhooks"
     AUDITOR = "auditor"
     DEVELOPER = "developer"
 
 
 EVERYONE: frozenset[ConsoleRole] = frozenset(ConsoleRole)
 OPERATORS = frozenset({ConsoleRole.OPERATOR})
-OFFICERS = frozenset({ConsoleRole.OPERATOR, ConsoleRole.OFFICER})
+OFFICERS = frozenset({ConsoleRole.OPERATOR, ConsoleRole.OFFICER, ConsoleRole.OFFICER_WEBHOOKS})
 DEVELOPERS = frozenset({ConsoleRole.OPERATOR, ConsoleRole.DEVELOPER})
+WEBHOOK_KEEPERS = DEVELOPERS | {ConsoleRole.OFFICER_WEBHOOKS}
 
 
 @dataclass(frozen=True)

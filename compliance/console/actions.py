@@ -40,7 +40,8 @@ class ConfirmedAction:
     """A state change offered on a row's page.
 
     `run` calls one service and returns a message for the user, or a page (a secret shown once). `is_offered`
-    only hides the button: the service itself enforces the rules.
+    only hides the button: the service itself enforces the rules. `form_for`: the form where it depends on the
+    row.
     """
 
     name: str
@@ -51,4 +52,5 @@ class ConfirmedAction:
     is_offered: Callable[[Any], bool] = lambda row: True
     roles: frozenset[ConsoleRole] = OFFICERS
     form_class: type[forms.Form] = ReasonForm
+    form_for: Callable[[Any], type[forms.Form]] | None = None
     is_destructive: bool = False

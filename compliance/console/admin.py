@@ -304,7 +304,8 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
         if not self.may_run(request, action, row):
             raise PermissionDenied
         # Without data, as on a GET, a form is never valid.
-        form = action.form_class(request.POST if request.method == "POST" else None)
+        form_class = action.form_for(row) if action.form_for else action.form_class
+        form = form_class(request.POST if request.method == "POST" else None)
         if not form.is_valid():
             context = {
                 **self.admin_site.each_context(request),

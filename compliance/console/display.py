@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.template.loader import render_to_string
+from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.decorators import display
@@ -57,6 +58,16 @@ def visible(text: object) -> str:
         return f"\\u{point:04x}" if point <= 0xFFFF else f"\\U{point:08x}"
 
     return HIDDEN.sub(escape, str(text))
+
+
+def link(label: object, url: str) -> SafeString:
+    """Link a label to an address."""
+    return format_html('<a class="text-link" href="{}">{}</a>', url, label)
+
+
+def row_link(label: object, model: str, key: object) -> SafeString:
+    """Link a label to the page of a row; `model` as `agents_agent`."""
+    return link(label, reverse(f"admin:{model}_change", args=[key]))
 
 
 def spelled(words: str) -> str:
@@ -138,12 +149,15 @@ def facts(pairs: Iterable[tuple[str, str]]) -> SafeString:
     return format_html('<dl class="console-decoded">{}</dl>', lines)
 
 
-def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> SafeString:
+def table(
+    head: Iterable[str], rows: Iterable[Iterable[object]], *, classes: str = "console-reasons"
+) -> SafeString:
     """Return a table of rows of cells below its head."""
     names = format_html_join("", '<th scope="col">{}</th>', ((name,) for name in head))
     cells = ((format_html_join("", "<td>{}</td>", ((cell,) for cell in row)),) for row in rows)
     return format_html(
-        '<table class="console-reasons"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>',
+        '<table class="{}"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>',
+        classes,
         names,
         format_html_join("", "<tr>{}</tr>", cells),
     )

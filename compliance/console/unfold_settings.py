@@ -30,7 +30,7 @@ def unfold_settings(title: str) -> dict[str, Any]:
         "SIDEBAR": {
             "show_search": True,
             "command_search": True,
-            "navigation": "ops.navigation.sidebar",
+            "navigation": "ops.console_urls.sidebar",
         },
         "ACCOUNT": {
             "navigation": [

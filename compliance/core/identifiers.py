@@ -14,6 +14,7 @@ _MICROSECOND = timedelta(microseconds=1)
 _VERSION, _VARIANT = 0x7000, 0x80_0000
 _TURNS = (1 << 22) - 1
 _RANDOM_BITS = 40
+_LENGTH = 36
 _turn = count()
 # UUID() reads much else: braces, digits of other scripts, hyphens anywhere.
 _CANONICAL = re.compile("[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -60,8 +61,13 @@ def parse_id(text: object) -> UUID | None:
     return UUID(text) if isinstance(text, str) and _CANONICAL.fullmatch(text) else None
 
 
-@lru_cache(maxsize=8192)
 def canonical_id(text: str) -> str | None:
     """As `parse_id()`, but the UUID's text as the service writes it."""
+    # The cache would keep texts of any length.
+    return _canonical_id(text) if len(text) == _LENGTH else None
+
+
+@lru_cache(maxsize=8192)
+def _canonical_id(text: str) -> str | None:
     found = parse_id(text)
     return None if found is None else str(found)

@@ -1,6 +1,7 @@
-"""Stored JSON values, and the comparison of two."""
+"""Values of JSON: how they are written, stored and compared."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -10,6 +11,11 @@ Json = dict[str, Any]
 """A JSON object."""
 MAX_OCTETS = 64 * 1024
 """Octets of JSON that a free-form object of a tenant may take: an event's details, an agent's metadata."""
+
+
+def written(moment: datetime) -> str:
+    """Return a moment as the API writes it: ISO 8601 in UTC, with a Z."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def from_stored(text: str | bytes) -> Any:

@@ -7,7 +7,7 @@ All work is recorded in PostgreSQL, so a sweep finds the work of a lost message.
 import logging
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -28,6 +28,7 @@ from compliance.stores import redis
 log = logging.getLogger(__name__)
 
 ENVIRONMENT_HEADER = "service_environment"
+"""Names one environment, or several with commas between them."""
 REQUEST_ID_HEADER = "service_request_id"
 TRACEPARENT_HEADER = "service_traceparent"
 SENT_AT_HEADER = "service_sent_at"
@@ -37,27 +38,32 @@ BROKER_AWAY = (OperationalError, RedisError, OSError)
 
 
 class EnvironmentTask(celery.Task):
-    """Run in the environment named by the message's header; refuse a message without one.
+    """Run in each environment that the message's header names; refuse a message without one.
 
-    The headers also name the request that caused the message; a task of the schedule begins a trace.
+    An error in one environment does not keep the task from the next. The headers also name the request that
+    caused the message; a task of the schedule begins a trace.
     """
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        named = [Environment(name) for name in self._header(ENVIRONMENT_HEADER).split(",")]
+        with ExitStack() as runs:
+            for environment in reversed(named):
+                runs.callback(self._run_in, environment, *args, **kwargs)
+
+    def _run_in(self, environment: Environment, *args: Any, **kwargs: Any) -> None:
         ids = correlation.resume(self._header(REQUEST_ID_HEADER), self._header(TRACEPARENT_HEADER))
         began, outcome = time.perf_counter(), "error"
-        environment = Environment(self._header(ENVIRONMENT_HEADER))
         # As Django does around a request: replace connections that died, keep the others for the next task.
         _close_the_unusable()
         with environments.use(environment), correlation.use(ids):
             try:
-                found = super().__call__(*args, **kwargs)
+                self.run(*args, **kwargs)
                 outcome = "ok"
             finally:
                 metrics.TASKS.labels(self.name, outcome).inc()
                 metrics.TASK_SECONDS.labels(self.name).observe(time.perf_counter() - began)
                 correlation.unbind()
                 _close_the_unusable()
-        return found
 
     def _header(self, name: str) -> str:
         # A worker puts the headers on the request itself; a task applied in process has them apart.

@@ -5,6 +5,7 @@ import threading
 from functools import lru_cache
 from typing import cast
 
+from cryptography.hazmat.primitives.asymmetric import rsa
 from django.conf import settings
 
 from compliance.core import environments
@@ -35,6 +36,11 @@ def private_key(environment: Environment, uri: str) -> HsmRSAPrivateKey | HsmECP
     """Return a key that signs often (CA, tokens), its public key read once; raises as `public_key()`."""
     backend = backend_for(environment)
     return adapt(backend, uri, cast("PublicKey", backend.public_key(uri)))
+
+
+def rsa_private_key(uri: str) -> rsa.RSAPrivateKey:
+    """Return an RSA key of the current environment; raises as `private_key()`."""
+    return cast("rsa.RSAPrivateKey", private_key(environments.current(), uri))
 
 
 def destroy_if_present(uri: str) -> None:

@@ -18,7 +18,7 @@ def commands(bind: str, environ: Mapping[str, str]) -> dict[str, list[str]]:
     def worker(name: str, queue: str) -> list[str]:
         return [
             *(*celery, "worker", "-Q", queue, "--pool", "threads", "--concurrency", str(THREADS[name])),
-            *("--without-gossip", "--without-mingle", "--loglevel", "INFO"),
+            *("--without-gossip", "--without-heartbeat", "--without-mingle", "--loglevel", "INFO"),
         ]
 
     return {

@@ -173,7 +173,8 @@ class SendingLoop(ABC, Generic[Claim, Result]):
         return len(claimed)
 
     def _wait(self, seconds: float) -> None:
-        self.awake.wait(seconds)
+        """Pause, but not beyond the time when leases are to be extended."""
+        self.awake.wait(min(seconds, self.renew_seconds) if self.in_flight else seconds)
         self.awake.clear()
 
     def _try(self, work: Callable[[], object]) -> bool:
@@ -190,7 +191,8 @@ class SendingLoop(ABC, Generic[Claim, Result]):
             trouble = ""
         if trouble not in ("", self._trouble):
             log.warning("%s: %s", self.environment.value, trouble)
-        self._trouble = trouble
+        if trouble or not self.stopping.is_set():  # closing, it may work without the database
+            self._trouble = trouble
         return not trouble
 
     def _record(self) -> None:

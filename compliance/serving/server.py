@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MOST_UNANSWERED = 128  # requests with the application or waiting for it; more are refused at once
-BATCHES = "/v1/events/batch"
-"""The path whose requests may take seconds: of one tenant one at a time is with the application."""
+BATCHES = frozenset({"/v1/events/batch", "/v1/otlp/v1/traces"})
+"""The paths whose requests may take seconds: of one tenant one at a time is with the application."""
 MOST_BATCHES = 4  # of all tenants
 BATCH_WAIT_SECONDS = 15.0
 
@@ -68,7 +68,7 @@ class Server:
     async def _viewed(self, request: Received) -> Answer:
         if self._unanswered >= MOST_UNANSWERED:
             return refused(request, refusals.FULL)
-        is_batch = request.path == BATCHES
+        is_batch = request.path in BATCHES
         self._unanswered += 1
         try:
             holder = request.address if self._fast_path is None else await self._fast_path.holder_of(request)

@@ -6,11 +6,9 @@ docs/settings.md lists them all and says what each is for.
 from compliance.settings.console import *
 from compliance.settings.declaring import refuse_problems
 from compliance.settings.framework import *
-from compliance.settings.hsm import *
 from compliance.settings.identity import *
 from compliance.settings.processes import *
 from compliance.settings.records import *
-from compliance.settings.sending import *
 from compliance.settings.service import *
 from compliance.settings.stores import *
 from compliance.settings.traffic import *

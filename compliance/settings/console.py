@@ -15,7 +15,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
 ]
-SESSION_ENGINE = "people.doors.session_store"
+SESSION_ENGINE = "people.doors.sessions"
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
 SESSION_COOKIE_HTTPONLY = True
@@ -56,7 +56,7 @@ SIGN_IN_FAILURES_PER_ADDRESS: int = signing_in.integer(
     least=1,
 )
 EMAIL_HOST: str = signing_in.text(
-    "EMAIL_HOST", "", "Server that sends one-time links; without one operators hand them over."
+    "EMAIL_HOST", "", "Server for one-time links, which operators else hand over, and for mail to owners."
 )
 EMAIL_PORT: int = signing_in.integer("EMAIL_PORT", 587, "Its port.", least=1, most=65_535)
 EMAIL_USE_TLS: bool = signing_in.flag("EMAIL_USE_TLS", True, "Whether it is spoken to with STARTTLS.")
@@ -77,7 +77,7 @@ ACCOUNT_ADAPTER = "people.doors.adapters.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
-ACCOUNT_FORMS = {"change_password": "people.doors.password_form.OwnPasswordForm"}
+ACCOUNT_FORMS = {"change_password": "people.doors.key_forms.OwnPasswordForm"}
 ACCOUNT_LOGIN_TIMEOUT = 600
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_SESSION_COOKIE_AGE = SESSION_COOKIE_AGE

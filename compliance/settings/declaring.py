@@ -1,16 +1,17 @@
 """Declarations of settings, each with its type, default, unit and purpose, and read from the environment."""
 
+import errno
 import math
 import os
 import re
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
 from typing import Any, TypeVar
 
 from django.core.exceptions import ImproperlyConfigured
-
-from compliance.settings.regular_files import read_text
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -224,3 +225,15 @@ def _as_text(value: object) -> str:
         return str(value).lower()
     text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
     return CREDENTIALS.sub(r"\1…@", text)
+
+
+def read_text(path: str | Path) -> str:
+    """Return the UTF-8 text of a file that an operator names, such as a secret.
+
+    A symbolic link is followed, as in a volume of Kubernetes.
+    Raises: OSError, also for a pipe or a device, which could block its reader for ever; UnicodeDecodeError.
+    """
+    file = Path(path)
+    if not stat.S_ISREG(file.stat().st_mode):
+        raise OSError(errno.EINVAL, "Not a regular file")
+    return file.read_text(encoding="utf-8")

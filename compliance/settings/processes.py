@@ -34,7 +34,7 @@ CELERY_TASK_ROUTES = {
     name: {"queue": "urgent"}
     for name in (
         *("auditlog.seal", "certificates.publish_crl", "certificates.publish_due_crls"),
-        *("ops.heartbeat", "events.sweep_high_risk"),
+        *("ops.heartbeat", "events.sweep_high_risk", "stops.work", "stops.sweep"),
     )
 }
 

@@ -33,3 +33,10 @@ HIGH_RISK_WINDOW = timedelta(
     minutes=section.integer("HIGH_RISK_WINDOW_MINUTES", 15, unit="minutes", least=1, most=525_600)
 )
 RISK_WINDOW = timedelta(days=30)
+
+DORMANT_DAYS: int = section.integer("DORMANT_DAYS", 30, unit="days", least=1, most=36_525)
+DORMANT_SUSPEND_DAYS: int | None = section.integer(
+    "DORMANT_SUSPEND_DAYS", None, unit="days", least=1, most=36_525
+)
+if DORMANT_SUSPEND_DAYS is not None and DORMANT_SUSPEND_DAYS < DORMANT_DAYS:
+    Section.problems.append("DORMANT_SUSPEND_DAYS is less than DORMANT_DAYS")

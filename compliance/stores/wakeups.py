@@ -19,7 +19,7 @@ from compliance.stores import redis
 log = logging.getLogger(__name__)
 
 RECONNECT_SECONDS: Final = 1.0
-LISTEN_SECONDS: Final = 1.0
+LISTEN_SECONDS: Final = 5.0
 ALIVE_SECONDS: Final = 10
 LOST_AFTER_SECONDS: Final = 2
 QUIET_SECONDS: Final = 0.1

@@ -10,9 +10,10 @@ from django.test import Client
 from django.urls import reverse
 
 from agents.models import Agent
-from agents.tests.factories import make_agent
+from agents.tests.factories import make_agent, make_blueprint
 from auditlog.vocabulary import Actor
 from certificates.models import EndedHold, Issuance, OcspResponder, PooledKey, RevocationList
+from certificates.renewing import services as renewing
 from certificates.tests.factories import make_certificate
 from compliance.console.addresses import prefix_of, within
 from compliance.core import environments
@@ -24,6 +25,8 @@ from compliance.core.plain_text import is_plain_text
 from delegation.issuers.tests.factories import make_issuer
 from delegation.lifecycle import KeyStatus
 from delegation.models import TokenKey
+from delegation.reviews.tests.factories import make_access_review
+from delegation.stops.models import KindStop, StopState
 from delegation.tests.factories import make_issued_token
 from events.inbox.models import InboxComment, OpenEvent
 from events.models import (
@@ -35,6 +38,7 @@ from events.models import (
     RiskBand,
     Simulation,
 )
+from events.otlp.models import NameSource, TracedName
 from events.risk.evaluation import simulations
 from gateway.approvals.models import Approval
 from gateway.models import AskPolicy, GatewayRoute
@@ -115,8 +119,13 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
     with environments.use(environment):
         mirrored = services.get_tenant(tenant_id=tenant.id)
         agent = make_agent(mirrored, name=f"{label} agent")
+        blueprint = make_blueprint(mirrored, name=f"{label} kind")
         return {
             "agents_agent": agent,
+            "agents_blueprint": blueprint,
+            "agents_blueprintrenewal": renewing.begin(
+                tenant_id=mirrored.id, blueprint_id=blueprint.id, agent_ids=None, actor=ACTOR, now=now()
+            ),
             "tenancy_tenant": mirrored,
             "tenancy_apikey": services.create_key(
                 tenant=mirrored, name=f"{label} key", actor=ACTOR, now=now()
@@ -167,6 +176,24 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
             **_authority_rows(agent, label),
             **_event_rows(agent, label),
             **_webhook_rows(mirrored, label),
+            "stops_kindstop": KindStop.objects.create(
+                tenant=mirrored,
+                match={"model_hash": label},
+                revoke=False,
+                reason=label,
+                reason_code="certificateHold",
+                state=StopState.DONE,
+                matched=0,
+                started_by=ACTOR.id,
+                started_by_kind=ACTOR.kind,
+                started_at=now(),
+                worked_at=now(),
+                ended_at=now(),
+            ),
+            "reviews_accessreview": make_access_review(mirrored, agent, label),
+            "otlp_tracedname": TracedName.objects.create(
+                tenant=mirrored, source=NameSource.SERVICE, name=label, seen_at=now()
+            ),
             "issuers_trustedissuer": make_issuer(
                 mirrored,
                 f"https://example.com/{quote(label.replace(' ', '-'))}",

@@ -34,7 +34,8 @@ def findings(migration: Migration) -> Iterator[str]:
     made: set[str] = set()
     is_unlimited = False
     for operation in migration.operations:
-        text = str(getattr(operation, "sql", ""))
+        parts = [operation, *getattr(operation, "database_operations", ())]
+        text = " ".join(str(getattr(part, "sql", "")) for part in parts)
         if "lock_timeout" in text:
             is_unlimited = "lock_timeout = 0" in text
         elif is_unlimited and not isinstance(operation, CONCURRENT) and "CONCURRENTLY" not in text:

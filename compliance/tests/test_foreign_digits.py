@@ -13,6 +13,7 @@ from agents.models import Agent
 from auditlog.models import AuditEntry
 from auditlog.tests.factories import seal_and_sign
 from certificates.tests.factories import make_authorities, make_carded_agent
+from compliance.core import identifiers
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.identifiers import canonical_id, new_id, parse_id
@@ -29,15 +30,21 @@ SCRIPTS = [ARABIC_INDIC, FULL_WIDTH]
 MOMENT = "2026-01-02T03:04:05Z"
 # A query parameter that is neither an enumeration nor text needs an example here.
 IN_QUERY = {"limit": "10", "before": MOMENT, "at": MOMENT, "after": MOMENT, "from": "0", "to": "1"}
+IN_QUERY |= {"expires_after": MOMENT, "expires_before": MOMENT}
+IN_QUERY |= {"period_start": "2026-01-02", "period_end": MOMENT}
 IN_QUERY |= {"versionTime": MOMENT, "versionId": "1", "wait": "1"}
 # The sandbox's tree is served by the same views as the live one.
 SANDBOX_TREE = "/v1/audit-log/test/"
-TEXTS = {"event_type", "encoded", "action", "actor_id", "affected_id"}
+TEXTS = {
+    *("event_type", "encoded", "action", "actor_id", "affected_id"),
+    *("owner", "orphaned", "dormant", "model_hash", "q", "differs"),
+}
 BODIES: dict[str, Any] = {
     "suspend": {"reason": "r"},
     "retire": {"reason": "r"},
     "revoke": {"reason": "r"},
     "reinstate": {"reason": "r"},
+    "release": {"reason": "r"},
     "sign": {"payload": {}},
     "review": {"verdict": "dismissed"},
     "delegation": {"chain": [{"sub": "a", "type": "human"}]},
@@ -78,7 +85,7 @@ def known(world_transaction: None) -> tuple[ApiClient, dict[str, str]]:
     rows = populate(tenant, Environment.LIVE)
     agent, certificate = rows["agents_agent"], rows["certificates_certificate"]
     carded = make_carded_agent(tenant)
-    Agent.objects.filter(id=carded.id).update(created_at=MOMENT)
+    Agent.objects.filter(id__in=[carded.id, agent.id]).update(created_at=MOMENT)
     ids = {
         "agent_id": agent.id,
         "token_id": rows["delegation_issuedtoken"].id,
@@ -87,6 +94,7 @@ def known(world_transaction: None) -> tuple[ApiClient, dict[str, str]]:
         "event_id": rows["events_behaviorevent"].id,
         "webhook_id": rows["webhooks_webhook"].id,
         "stream_id": rows["signals_stream"].id,
+        "name_id": rows["otlp_tracedname"].id,
         "issuer_id": rows["issuers_trustedissuer"].id,
         "delivery_id": rows["webhooks_delivery"].id,
         "report_id": rows["reports_report"].id,
@@ -94,6 +102,10 @@ def known(world_transaction: None) -> tuple[ApiClient, dict[str, str]]:
         "schedule_id": rows["reports_reportschedule"].id,
         "route_id": rows["gateway_gatewayroute"].id,
         "applies_to": f"agent:{rows['agents_agent'].id}",
+        "stop_id": rows["stops_kindstop"].id,
+        "blueprint_id": rows["agents_blueprint"].id,
+        "renewal_id": rows["agents_blueprintrenewal"].id,
+        "review_id": rows["reviews_accessreview"].id,
         "approval_id": rows["approvals_approval"].id,
         "serial": certificate.serial_number,
         "authority": make_authorities().serial_number,
@@ -105,6 +117,16 @@ def known(world_transaction: None) -> tuple[ApiClient, dict[str, str]]:
     }
     seal_and_sign()
     return ApiClient().as_key(make_key(tenant)), {name: str(value) for name, value in ids.items()}
+
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "gateway": {"agents": "any"},
+    "schedule": {"cadence": "quarter"},
+    "issuer": {"max_age_seconds": 60},
+    "webhook": {"active": True},
+    "incident": {"severity": "low"},
+}
+"""The body of a PATCH by a word of its path."""
 
 
 def ask(client: ApiClient, parameter: Parameter, known: dict[str, str], value: str | None = None) -> int:
@@ -119,16 +141,13 @@ def ask(client: ApiClient, parameter: Parameter, known: dict[str, str], value: s
     body = BODIES.get(
         parameter.path.rpartition("/")[2], {"name": "new"} if parameter.method == "patch" else None
     )
-    if parameter.method == "patch" and "gateway" in parameter.path:
-        body = {"agents": "any"}
-    if parameter.method == "patch" and "schedule" in parameter.path:
-        body = {"cadence": "quarter"}
-    if parameter.method == "patch" and "issuer" in parameter.path:
-        body = {"max_age_seconds": 60}
-    if parameter.method == "patch" and "webhook" in parameter.path:
-        body = {"active": True}
-    if parameter.method == "patch" and "incident" in parameter.path:
-        body = {"severity": "low"}
+    if parameter.method == "patch":
+        body = next((changes for word, changes in CHANGES.items() if word in parameter.path), body)
+    if parameter.path.endswith("{blueprint_id}/renew"):
+        body = {"all_differing": True}
+    if "access-reviews" in parameter.path:
+        many = {"agent_ids": [known["agent_id"]]} if parameter.path.endswith("/items") else {}
+        body = {"every": None} if parameter.method == "patch" else {"decision": "keep", **many}
     if parameter.method == "put":
         body = {"ask_from": "never"}
     arguments = [] if parameter.method in ("get", "delete") else [body]
@@ -223,6 +242,13 @@ CANONICAL = "0193d2a4-7b5e-7cc3-98c4-dc0c0c07398f"
 def test_an_id_has_one_form_in_any_case(text: str) -> None:
     assert parse_id(text) == UUID(CANONICAL)
     assert canonical_id(text) == CANONICAL
+
+
+def test_what_is_too_long_for_an_id_is_not_kept() -> None:
+    before = identifiers._canonical_id.cache_info().currsize
+
+    assert canonical_id("x" * 1_000_000) is None
+    assert identifiers._canonical_id.cache_info().currsize == before
 
 
 @pytest.mark.parametrize(

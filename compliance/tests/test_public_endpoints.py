@@ -104,6 +104,7 @@ def asked() -> Iterator[Ask]:
         ".well-known/jwks.json",
         ".well-known/ssf-configuration",
         "v1/schema",
+        "verify",
         "health/live",
         "health/ready",
     ):

@@ -41,6 +41,7 @@ REASONS: Final = {
         "compliance/keys/pkcs11/call_threads.py: self._slots",
         "people/sso/fetching.py: thread",
         "delegation/issuers/fetching.py: self._lock",
+        "events/otlp/reading.py: _decoding",
     },
     GROUPS: {
         "compliance/serving/executors.py: self._groups",
@@ -90,6 +91,9 @@ TASKS: Final = {
     "auditlog.seal": "urgent; one round seals what waits of all tenants",
     "certificates.publish_crl": "urgent; one for each authority at a time, whatever was revoked",
     "certificates.fill_key_pool": "one at a time, for all tenants",
+    "certificates.renew_of_blueprint": "one portion of a renewal, then it goes to the end of the queue",
+    "stops.work": "urgent; one portion, then it goes to the end of the queue",
+    "reviews.work": "one portion, then it goes to the end of the queue",
     "reports.generate": "a tenant has few that wait, made turn by turn over the tenants",
     "events.simulate": "a tenant has one simulation, in short steps that go to the end of the queue",
 }

@@ -1,108 +1,18 @@
-"""The whole stack, started with `./run` in a folder of its own, and what happens when a part dies.
+"""What happens to the whole stack when a part of it dies. The tests run in the order of the file."""
 
-The tests share one stack and run in the order of the file. Each leaves the stack healthy, so that a failure
-names the drill that broke it.
-"""
-
-import os
 import re
 import select
-import shlex
-import shutil
 import socket
-import subprocess
-from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 import requests
-from django.conf import settings
 
+from compliance.tests.stack import HEAL_SECONDS, Stack, processes_of
 from compliance.tests.waiting import eventually, kill
 
 pytestmark = [pytest.mark.slow, pytest.mark.drill]
-
-# Variables that ./test gives this process; the stack under test has its own.
-CONTRACT = re.compile(
-    r"((TEST_)?DATABASE_(OWNER_|READER_)?URL|DATABASE_(AUDITOR|CITUS|READER)|REDIS_URL|PKCS11_.*|SOFTHSM2_CONF"
-    r"|SECRET_KEY|ENCRYPTION_KEYS|BASE_URL|ALLOWED_HOSTS|WEB_.*|WEBHOOK_.*|SERVICE_NAME|PORT|LOCAL_DIR|PYTHONPATH)"
-)
-HEAL_SECONDS = 60
-
-
-@dataclass
-class Stack:
-    """A running stack, and access to its parts."""
-
-    folder: Path
-    exports: dict[str, str]
-    started: subprocess.CompletedProcess[str]
-
-    @property
-    def tokens(self) -> Path:
-        """The folder of the embedded SoftHSM's tokens."""
-        return next(self.folder.glob("softhsm/**/tokens"))
-
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return run(self.folder, *arguments)
-
-    def call(
-        self, method: str, path: str, body: Any = None, *, key: str | None = "LIVE_API_KEY"
-    ) -> requests.Response:
-        headers = {"Authorization": f"Bearer {self.exports[key]}"} if key else {}
-        url = self.exports["BASE_URL"] + path
-        return requests.request(method, url, json=body, headers=headers, timeout=40)
-
-    def is_ready(self) -> bool:
-        return self.call("GET", "/health/ready", key=None).status_code == 200
-
-    def register(self) -> requests.Response:
-        return self.call("POST", "/v1/agents", {"name": "drill", "model_hash": "h"})
-
-    def new_agent(self) -> str:
-        agent: str = self.register().json()["data"]["id"]
-        return agent
-
-    def certify(self, agent_id: str) -> requests.Response:
-        return self.call("POST", f"/v1/agents/{agent_id}/certify")
-
-
-def run(folder: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if not CONTRACT.fullmatch(name)}
-    environment |= {"LOCAL_DIR": str(folder), **environ}
-    return subprocess.run(
-        [str(settings.BASE_DIR / "run"), *arguments],
-        env=environment,
-        cwd=settings.BASE_DIR,
-        capture_output=True,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        timeout=900,
-        check=False,
-    )
-
-
-def exports_of(folder: Path) -> dict[str, str]:
-    """Return what `./run env` prints, as a shell reads it."""
-    lines = run(folder, "env").stdout.splitlines()
-    pairs = (shlex.split(line.removeprefix("export "))[0].partition("=") for line in lines)
-    return {name: value for name, _, value in pairs}
-
-
-@pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    folder = tmp_path_factory.mktemp("stack")
-    try:
-        started = run(folder, "--detach")
-        assert started.returncode == 0, started.stdout[-4000:] + started.stderr[-4000:]
-        yield Stack(folder, exports_of(folder), started)
-    finally:
-        run(folder, "stop")
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def assert_unavailable(answer: requests.Response) -> None:
@@ -238,17 +148,3 @@ def test_stopped_stack_starts_again_over_its_own_data(stack: Stack) -> None:
         r"BASE_URL=\S*?(http\S+?)['\"]?$", stack.run("env").stdout, re.MULTILINE
     )[1]  # type: ignore[index]
     assert stack.call("GET", f"/v1/agents/{agent}").status_code == 200
-
-
-def processes_of(stack: Stack, name: str) -> list[int]:
-    """Process ids whose command holds `name` and whose environment is this stack's."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (folder / "cmdline").read_bytes().decode(errors="replace")
-            environment = (folder / "environ").read_bytes().decode(errors="replace")
-        except OSError:
-            continue
-        if name in command and str(stack.folder) in environment:
-            found.append(int(folder.name))
-    return found

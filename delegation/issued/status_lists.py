@@ -1,4 +1,4 @@
-"""Lists of the statuses of issued tokens, a bit each, signed (draft-ietf-oauth-status-list-17 §4 to §8).
+"""Signed lists of statuses of tokens and credentials, a bit each (draft-ietf-oauth-status-list-17 §4 to §8).
 
 A token's place is random, in a list of the process that issued it: nobody learns from it how many others were
 issued. A bit is 1 while its token does not stand. It may become 0 again: a suspended agent may be reinstated.
@@ -25,7 +25,7 @@ from compliance.stores import sql
 from delegation import errors, standing
 from delegation.jose import jws
 from delegation.jose.tokens import StatusListEntry, TokenStatus
-from delegation.models import IssuedToken
+from delegation.models import IssuedCredential, IssuedToken
 from delegation.token_keys import keys
 
 LIST_SIZE: Final = 2**16
@@ -43,6 +43,8 @@ _ID: Final = re.compile(r"(live|test)-(0|[1-9][0-9]{0,8})", re.ASCII)
 _LISTED: Final = f"""
 SELECT status_index - $2, id, ancestor_ids, lineage_agent_ids, lineage_serials FROM {standing.TABLE}
 WHERE status_index >= $2 AND status_index < $2 + {LIST_SIZE}
+UNION ALL SELECT status_index - $2, id, '{{}}'::uuid[], ARRAY[agent_id], ARRAY[certificate_serial]
+FROM {IssuedCredential._meta.db_table} WHERE status_index >= $2 AND status_index < $2 + {LIST_SIZE}
 """  # noqa: S608  (only names of tables and numbers are put into the text)
 
 
@@ -132,8 +134,8 @@ def forget() -> None:
 def _made(list_id: ListId, now: datetime) -> SignedList:
     made_at, first = time.monotonic(), list_id.number * LIST_SIZE
     with environments.use(list_id.environment):
-        tokens = IssuedToken.objects.filter(status_index__range=(first, first + LIST_SIZE - 1))
-        if not tokens.exists():
+        places = {"status_index__range": (first, first + LIST_SIZE - 1)}
+        if not any(model.objects.filter(**places).exists() for model in (IssuedToken, IssuedCredential)):
             raise errors.StatusListNotFound()
         claims = claims_of(list_id, standing.ended(_LISTED, first, now=now), now)
         key = keys.signing_key()

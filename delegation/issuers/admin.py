@@ -166,9 +166,6 @@ class TrustedIssuerAdmin(TenantScopedAdmin):
     pinned = column("pinned keys", lambda row: pretty_json(row.jwks))
     identifier = column("ID", lambda row: code(row.pk))
 
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        return super().get_fieldsets(request, obj) if obj is not None else self.add_fieldsets
-
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {**DEFAULTS, **super().get_changeform_initial_data(request)}
 

@@ -1,40 +1,28 @@
 """Issuers whose ID tokens a tenant trusts."""
 
 from datetime import timedelta
-from typing import Any
-from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import CheckConstraint, Q, UniqueConstraint
 
-from compliance.core.identifiers import new_id, parse_id
+from compliance.core.identifiers import new_id
+from compliance.stores.rows import TenantRows
 from delegation.issuers.errors import TrustedIssuerNotFound
 from delegation.issuers.id_tokens import IssuerTrust
 from delegation.jose.tokens import MAX_SUBJECT_LENGTH
 from tenancy.models import Tenant
 
 
-class TrustedIssuerQuerySet(models.QuerySet["TrustedIssuer"]):
-    def for_tenant(self, tenant_id: UUID) -> "TrustedIssuerQuerySet":
-        return self.filter(tenant_id=tenant_id)
+class TrustedIssuerQuerySet(TenantRows["TrustedIssuer"]):
+    missing = TrustedIssuerNotFound
 
     def active(self) -> "TrustedIssuerQuerySet":
         return self.filter(active=True)
 
     def newest_first(self) -> "TrustedIssuerQuerySet":
         return self.order_by("-created_at", "-id")
-
-    def locked(self) -> "TrustedIssuerQuerySet":
-        return self.select_for_update(of=("self",), no_key=True)
-
-    def find(self, issuer_id: Any) -> "TrustedIssuer":
-        """The issuer with an id from a client. Raises: TrustedIssuerNotFound, also if malformed."""
-        row = self.filter(id=parse_id(str(issuer_id))).first()
-        if row is None:
-            raise TrustedIssuerNotFound()
-        return row
 
 
 MAX_URL_LENGTH = 2048

@@ -6,14 +6,13 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework.response import Response
 
-from auditlog.vocabulary import Actor
+from auditlog.actors.requests import caller_of
 from compliance.api.gate import Scope
 from compliance.api.idempotency import idempotent
 from compliance.api.pagination import ok
 from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.schema import IDEMPOTENCY_KEY, KEYED, enveloped, errors
 from compliance.api.rest.views import ApiViewSet, validated
-from compliance.core.clock import now
 from delegation.issuers import serializers, services
 from delegation.issuers.models import TrustedIssuer
 from delegation.issuers.serializers import TrustedIssuerSerializer
@@ -67,7 +66,7 @@ class TrustedIssuerViewSet(ApiViewSet):
     @idempotent
     def create(self, request: ApiRequest) -> Response:
         fields = validated(serializers.CreateTrustedIssuerSerializer, request)
-        return ok(TrustedIssuerSerializer(services.create(**fields, **_caller(request))).data, status=201)
+        return ok(TrustedIssuerSerializer(services.create(**fields, **caller_of(request))).data, status=201)
 
     @extend_schema(
         operation_id="listTrustedIssuers",
@@ -98,7 +97,7 @@ class TrustedIssuerViewSet(ApiViewSet):
     )
     def partial_update(self, request: ApiRequest, issuer_id: str) -> Response:
         changes = validated(serializers.UpdateTrustedIssuerSerializer, request)
-        row = services.update(issuer_id=issuer_id, changes=changes, **_caller(request))
+        row = services.update(issuer_id=issuer_id, changes=changes, **caller_of(request))
         return ok(TrustedIssuerSerializer(row).data)
 
     @extend_schema(
@@ -109,10 +108,5 @@ class TrustedIssuerViewSet(ApiViewSet):
         responses={204: None, **errors(*KEYED, e404=NOT_FOUND)},
     )
     def destroy(self, request: ApiRequest, issuer_id: str) -> Response:
-        services.delete(issuer_id=issuer_id, **_caller(request))
+        services.delete(issuer_id=issuer_id, **caller_of(request))
         return Response(status=204)
-
-
-def _caller(request: ApiRequest) -> dict[str, Any]:
-    """The arguments that every service takes."""
-    return {"tenant_id": request.auth.tenant_id, "actor": Actor.api_key(request.auth.id), "now": now()}

@@ -30,18 +30,24 @@ MAX_LENGTH = 18_432
 _pyjws = jwt.PyJWS(algorithms=[ALGORITHM])
 
 
-def sign(payload: dict[str, Any], *, kid: str, key: ec.EllipticCurvePrivateKey, typ: str = TYPE) -> str:
-    """The compact serialization (RFC 7515 §3.1), with the lower s; raises what the key raises."""
+def sign(
+    payload: dict[str, Any], *, kid: str, key: ec.EllipticCurvePrivateKey, typ: str = TYPE, **more: str
+) -> str:
+    """The compact serialization (RFC 7515 §3.1), with the lower s; raises what the key raises.
+
+    `more`: other members of the header; `parse` takes none.
+    """
     text = json.dumps(payload, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    token = _pyjws.encode(text.encode(), key, algorithm=ALGORITHM, headers={"typ": typ, "kid": kid})
+    headers = {"typ": typ, "kid": kid, **more}
+    token = _pyjws.encode(text.encode(), key, algorithm=ALGORITHM, headers=headers)
     signed, _, signature = token.rpartition(".")
     return f"{signed}.{b64url_encode(with_lower_s(b64url_decode(signature)))}"
 
 
-def parse(text: str, *, typ: str = TYPE) -> CompactJws:
+def parse(text: str, *, typ: str = TYPE, max_length: int = MAX_LENGTH) -> CompactJws:
     """Parse a token without trusting it; raises `TokenRejected(malformed | unsupported_algorithm)`."""
     try:
-        parsed = compact.parse(text, max_length=MAX_LENGTH)
+        parsed = compact.parse(text, max_length=max_length)
     except ValueError as error:
         raise TokenRejected(RejectionReason.MALFORMED) from error
     header = parsed.header

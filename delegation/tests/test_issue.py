@@ -8,13 +8,11 @@ import pytest
 
 from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
-from compliance.core import environments
-from compliance.core.environments import Environment
 from compliance.tests.client import ApiClient
 from delegation.models import TokenKey
 from delegation.tests.factories import CHAIN
 from tenancy.models import Tenant
-from tenancy.tests.factories import make_key, make_tenant, make_test_key
+from tenancy.tests.factories import make_key, make_tenant
 
 HIDDEN = (
     "\u00ad\u034f\u061c\u180e\u200b\u200d\u200f\u2028\u202e\u2060\u2067\u3164\ue000\ufe0f\ufeff\U000e0041"
@@ -200,30 +198,6 @@ def test_scope_stays_within_the_permitted_actions(
     agent = make_agent(tenant, metadata=metadata)
 
     assert issue(client, agent, scope=scope).status_code == status
-
-
-@pytest.mark.parametrize("whose", ["foreign", "sandbox", "nobody", "nonsense"])
-def test_what_is_not_ones_own_does_not_exist(client: ApiClient, tenant: Tenant, whose: str) -> None:
-    ids = {"nobody": "00000000-0000-0000-0000-000000000000", "nonsense": "x"}
-    if whose == "foreign":
-        ids[whose] = str(make_agent(make_tenant("Other")).id)
-    elif whose == "sandbox":
-        key = make_test_key(tenant)
-        assert key
-        with environments.use(Environment.TEST):
-            ids[whose] = str(make_agent(tenant).id)
-
-    answer = client.post(f"/v1/agents/{ids[whose]}/delegation", {"chain": CHAIN})
-
-    assert (answer.status_code, answer.json()) == (404, {"error": "Agent not found"})
-
-
-def test_key_needs_the_scope(api: ApiClient, tenant: Tenant) -> None:
-    agent = make_agent(tenant)
-
-    assert issue(api.as_key(make_key(tenant, ["agents:write"])), agent).status_code == 403
-    assert issue(api.as_key(make_key(tenant, ["delegations:issue"])), agent).status_code == 200
-    assert issue(api, agent).status_code == 401
 
 
 def test_without_a_token_key_the_service_is_unavailable(api: ApiClient) -> None:

@@ -213,3 +213,34 @@ def test_a_certificate_counts_until_its_last_moment(tenant: Tenant) -> None:
     ]
 
     assert reasons == [None, NotStanding.CERTIFICATE_EXPIRED]
+
+
+def revoke_successor(agent: Agent) -> None:
+    revoke_certificate(Certificate.objects.get(agent=agent, superseded_at=None))
+
+
+def end_overlap(agent: Agent) -> None:
+    certificates.supersede_due(now=now() + timedelta(hours=2))
+
+
+@pytest.mark.parametrize(
+    ("stop", "reason"),
+    [
+        (suspend, NotStanding.AGENT_SUSPENDED),
+        (revoke_successor, NotStanding.CERTIFICATE_REPLACED),
+        (end_overlap, NotStanding.CERTIFICATE_REPLACED),
+    ],
+)
+def test_token_stands_while_its_certificate_overlaps_with_the_successor(
+    tenant: Tenant, stop: Callable[[Agent], None], reason: NotStanding
+) -> None:
+    agent = make_certified_agent(tenant)
+    delegation = make_token(agent).delegation
+    issuance.renew_of_agent(
+        tenant_id=tenant.id, agent_id=agent.id, overlap=timedelta(hours=1), actor=ACTOR, now=now()
+    )
+
+    before = standing_of(delegation)
+    stop(agent)
+
+    assert (before.reason, standing_of(delegation).reason) == (None, reason)

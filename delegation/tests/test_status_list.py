@@ -43,9 +43,12 @@ def no_list_at_hand() -> Iterator[None]:
 
 
 def status_of(api: ApiClient, issued: IssuedDelegation) -> int:
-    """What a verifier by draft-ietf-oauth-status-list §8.3 reads: fetch, check, inflate, index."""
     payload = issued.token.split(".")[1]
-    claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    return bit_of(api, json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))))
+
+
+def bit_of(api: ApiClient, claims: dict[str, Any]) -> int:
+    """What a verifier by draft-ietf-oauth-status-list §8.3 reads: fetch, check, inflate, index."""
     entry = claims["status"]["status_list"]
     idx = int(entry["idx"])
     assert entry["uri"].startswith(f"{settings.BASE_URL}/")

@@ -1,4 +1,4 @@
-"""`./run release [--draft] [--out FOLDER]`: wheels, bill of materials, changes and digests of one version."""
+"""`./run release [--draft] [--out FOLDER]`: packages, bill of materials, changes, digests of one version."""
 
 import hashlib
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from compliance.localdev.console import StepFailed, complain, say, step
 from compliance.localdev.layout import ROOT
-from deploy.release import client_package, versions
+from deploy.release import client_package, typescript_package, versions
 
 DIGESTS = "SHA256SUMS"
 
@@ -37,9 +37,12 @@ def release(root: Path, out: Path, *, is_draft: bool) -> None:
     version = versions.version_of(root)
     if out.exists() and any(out.iterdir()):
         raise StepFailed(f"{out} is not empty", hint="remove it, or name another by --out")
-    with step("client package of the OpenAPI description"):
+    typescript = root / typescript_package.FOLDER
+    with step("client packages of the OpenAPI description"):
         # Before the check of the commit, which refuses one whose client is of another description.
         client_package.write(root)
+        typescript_package.run("npm", "ci", "--no-audit", "--no-fund", folder=typescript)
+        typescript_package.write(root)
     changes = "" if is_draft else versions.changes_of(root, version)
     if not is_draft:
         versions.check_commit(root, version)
@@ -54,6 +57,8 @@ def release(root: Path, out: Path, *, is_draft: bool) -> None:
                 folder,
                 environment,
             )
+    with step("TypeScript package"):
+        typescript_package.run("npm", "pack", "--pack-destination", str(out), folder=typescript)
     with step("bill of materials"):
         bill = out / f"agentid-service-{version}.cdx.json"
         _run(

@@ -20,7 +20,9 @@ FOLDER: Final = Path("sdk/src/agentid/client/generated")
 NAMES: Final = {
     "agents": "resolve=resolveDid card=getAgentCard list=listAgents register=registerAgent get=getAgent "
     "update=updateAgent certify=certifyAgent reinstate=reinstateAgent renew=renewAgentCertificate "
-    "retire=retireAgent suspend=suspendAgent",
+    "retire=retireAgent suspend=suspendAgent attestation=getAttestation "
+    "attestation_pdf=getAttestationPdf attestation_bundle=getAttestationBundle credential=getAgentCredential "
+    "usage=getAgentUsage",
     "approval_policies": "list=listApprovalPolicies get=getApprovalPolicy set=putApprovalPolicy "
     "delete=deleteApprovalPolicy",
     "approvals": "list=listApprovals open=openApproval get=getApproval",
@@ -31,9 +33,15 @@ NAMES: Final = {
     "sandbox_consistency=audit_log_test_consistency_retrieve sandbox_keys=audit_log_test_keys_retrieve "
     "sandbox_status=audit_log_test_status_retrieve sandbox_tile=audit_log_test_tile_retrieve "
     "sandbox_entries=audit_log_test_tile_entries_retrieve",
+    "access_reviews": "list=listAccessReviews open=openAccessReview get=getAccessReview "
+    "update=updateAccessReview items=listAccessReviewItems decide=decideAccessReviewItem "
+    "decide_all=decideAccessReviewItems record=getAccessReviewRecord",
     "authorities": "list=getAuthorities get=getAuthority crl=getRevocationList "
     "crl_of=getRevocationListOfAuthority crl_part=getPartialRevocationList ocsp=askOcsp "
     "ocsp_by_address=askOcspByAddress",
+    "blueprints": "list=listBlueprints create=createBlueprint get=getBlueprint update=updateBlueprint "
+    "agents=listBlueprintAgents renew=renewBlueprintAgents renewal=getBlueprintRenewal "
+    "renewals=listBlueprintRenewals",
     "certificates": "list=listCertificates get=getCertificate renew=renewCertificate "
     "revoke=revokeCertificate verify=verifyCertificate",
     "decisions": "configuration=getAuthzenConfiguration evaluate=evaluateAccess "
@@ -49,19 +57,25 @@ NAMES: Final = {
     "exchange=exchangeToken",
     "report_schedules": "list=listReportSchedules create=createReportSchedule get=getReportSchedule "
     "update=updateReportSchedule delete=deleteReportSchedule",
+    "owners": "replace=replaceOwner",
     "reports": "list=listReports request=requestReport get=getReport bundle=getReportBundle "
     "document=getReportDocument manifest=getReportManifest pdf=getReportPdf schema=getReportSchema",
     "signals": "configuration=getSsfConfiguration create=createSignalStream streams=getSignalStreams "
     "update=updateSignalStream delete=deleteSignalStream poll=pollSignals status=getSignalStreamStatus "
     "set_status=setSignalStreamStatus verify=verifySignalStream",
+    "stops": "list=listStops begin=stopAgents get=getStop release=releaseStop receipt=getHaltReceipt",
     "trusted_issuers": "list=listTrustedIssuers create=createTrustedIssuer get=getTrustedIssuer "
     "update=updateTrustedIssuer delete=deleteTrustedIssuer",
+    "traced_names": "list=listTracedNames map=mapTracedName delete=deleteTracedName",
     "webhooks": "list=listWebhooks create=createWebhook get=getWebhook update=updateWebhook "
     "delete=deleteWebhook deliveries=listWebhookDeliveries redeliver=redeliverWebhookDelivery "
     "recover=recoverWebhook rotate_secret=rotateWebhookSecret test=testWebhook",
 }
 """Group and method of each operation in the client."""
-LEFT_OUT: Final = {"authorizeRequest": "gateways ask it about others' requests; agentid.middleware does"}
+LEFT_OUT: Final = {
+    "authorizeRequest": "gateways ask it about others' requests; agentid.middleware does",
+    "exportTraces": "OpenTelemetry's exporters send it",
+}
 CLASSES: Final = {
     "AuditLog": "AuditEntry",
     "PollAnswer": "Polled",
@@ -78,7 +92,7 @@ REPEATABLE: Final = {
 """POST requests that do no harm when sent twice."""
 CREDENTIALS: Final = {"client_id", "client_secret"}
 """Left out: the client authenticates with its API key in a header."""
-SECRETS: Final = {"access_token", "receipt", "secret", "token"}
+SECRETS: Final = {"access_token", "credential", "receipt", "secret", "token"}
 """Fields of results that no repr shows."""
 FORM, JSON = "application/x-www-form-urlencoded", "application/json"
 SCALARS: Final = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
@@ -315,15 +329,21 @@ def generate(description: dict[str, Any]) -> dict[str, str]:
     return Generator(description).files()
 
 
-def write(root: Path) -> None:
-    """Write the files of the tree at `root`. Raises: StepFailed, ValueError."""
+def description_of(root: Path) -> dict[str, Any]:
+    """Return the description of the tree at `root`. Raises: StepFailed."""
     settings = dict.fromkeys(("SECRET_KEY", "ENCRYPTION_KEYS"), "of-the-release")
     settings |= dict.fromkeys(("DATABASE_URL", "TEST_DATABASE_URL"), "postgres://nowhere/none")
     command = [sys.executable, "manage.py", "spectacular", "--format", "openapi-json"]
     found = subprocess.run(command, cwd=root, env=os.environ | settings, capture_output=True, check=False)
     if found.returncode:
         raise StepFailed(f"{command[2]} failed: {found.stderr.decode()}", hint="read what it says")
-    for name, text in generate(json.loads(found.stdout)).items():
+    description: dict[str, Any] = json.loads(found.stdout)
+    return description
+
+
+def write(root: Path) -> None:
+    """Write the files of the tree at `root`. Raises: StepFailed, ValueError."""
+    for name, text in generate(description_of(root)).items():
         (root / FOLDER / name).write_text(text)
 
 

@@ -1,5 +1,6 @@
 """The version of a release, which everything that bears one must agree on."""
 
+import json
 import re
 import subprocess
 import tomllib
@@ -8,17 +9,19 @@ from pathlib import Path
 from compliance.localdev.console import StepFailed
 
 CHART = Path("deploy/helm/Chart.yaml")
+TYPESCRIPT = Path("sdk-typescript/package.json")
 
 
 def version_of(root: Path) -> str:
     """Return the version of pyproject.toml.
 
-    Raises: StepFailed if the client package or the chart has another.
+    Raises: StepFailed if a client package or the chart has another.
     """
     version = _of_project(root)
     chart = (root / CHART).read_text()
     others = {
         "sdk/pyproject.toml": _of_project(root / "sdk"),
+        str(TYPESCRIPT): json.loads((root / TYPESCRIPT).read_text())["version"],
         f"{CHART}, version": _field(chart, "version"),
         f"{CHART}, appVersion": _field(chart, "appVersion"),
     }

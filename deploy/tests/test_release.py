@@ -39,6 +39,8 @@ def project(tmp_path: Path) -> Path:
     for name in ("pyproject.toml", "sdk/pyproject.toml"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text('[project]\nname = "x"\nversion = "1.2.0"\n')
+    (root / "sdk-typescript").mkdir()
+    (root / "sdk-typescript/package.json").write_text('{"version": "1.2.0"}')
     (root / versions.CHART).parent.mkdir(parents=True)
     (root / versions.CHART).write_text('version: 1.2.0\nappVersion: "1.2.0"\n')
     (root / "CHANGELOG.md").write_text(
@@ -54,7 +56,9 @@ def test_this_projects_version_is_the_same_everywhere() -> None:
     assert re.fullmatch(r"\d+\.\d+\.\d+", versions.version_of(ROOT))
 
 
-@pytest.mark.parametrize("name", ["pyproject.toml", "sdk/pyproject.toml", str(versions.CHART)])
+@pytest.mark.parametrize(
+    "name", ["pyproject.toml", "sdk/pyproject.toml", "sdk-typescript/package.json", str(versions.CHART)]
+)
 def test_other_version_anywhere_is_refused(project: Path, name: str) -> None:
     path = project / name
     path.write_text(path.read_text().replace("1.2.0", "1.3.0", 1))
@@ -147,7 +151,7 @@ def test_release_is_the_same_each_time(built: Callable[[str], Path]) -> None:
     output_of("sha256sum", "--check", "--strict", DIGESTS, cwd=first)
     listed = {line.split()[1] for line in (first / DIGESTS).read_text().splitlines()}
     assert listed == {path.name for path in first.iterdir()} - {DIGESTS}
-    assert {"CHANGES.md", "requirements.txt"} < listed
+    assert {"CHANGES.md", "requirements.txt", f"agentid-{versions.version_of(ROOT)}.tgz"} < listed
 
 
 @pytest.mark.drill

@@ -10,7 +10,7 @@ import os
 import time
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -119,8 +119,10 @@ def write(folder: Path, header: ArchiveHeader, lines: Iterable[bytes]) -> Archiv
     """
     stem = f"{header.environment}-{header.partition}"
     for abandoned in folder.glob(f".{stem}.*"):
-        if abandoned.stat().st_mtime < time.time() - ABANDONED_AFTER.total_seconds():
-            abandoned.unlink(missing_ok=True)
+        # Another process may complete or remove it meanwhile
+        with suppress(FileNotFoundError):
+            if abandoned.stat().st_mtime < time.time() - ABANDONED_AFTER.total_seconds():
+                abandoned.unlink()
     descriptor, temporary = mkstemp(prefix=f".{stem}.", dir=folder)
     try:
         with os.fdopen(descriptor, "wb") as raw:

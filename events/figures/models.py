@@ -33,3 +33,44 @@ class DayFigures(models.Model):
 
     def __str__(self) -> str:
         return f"{self.day:%Y-%m-%d}"
+
+
+class NameOutcome(models.TextChoices):
+    """What became of an action: done by the agent's word, or refused, and by what."""
+
+    USED = "used"
+    SCOPE = "scope"
+    GATEWAY = "gateway"
+    EVALUATION = "evaluation"
+
+
+class ActionDay(models.Model):
+    """How often an agent gave the same names in one UTC day of receipt (`events.figures.usage`).
+
+    `names`: the JSON `[action_type, tools, verbs]`, as the scope rule compares them; empty for the names
+    beyond the most that are kept of a day.
+    """
+
+    agent_id = models.UUIDField()
+    day = models.DateField()
+    outcome = models.CharField(max_length=16, choices=NameOutcome.choices)
+    names = models.TextField(blank=True)
+    count = models.BigIntegerField()
+    last_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-day", "agent_id", "id"]
+        constraints = [
+            # A year of an agent is read from the index alone.
+            models.UniqueConstraint(
+                fields=["agent_id", "day", "outcome", "names"],
+                include=["count", "last_at"],
+                name="figures_action_once",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(outcome__in=NameOutcome.values), name="figures_action_outcome_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.day:%Y-%m-%d} {self.outcome} {self.names}"

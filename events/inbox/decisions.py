@@ -9,12 +9,11 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils.html import format_html
 
 from agents.models import Agent
 from auditlog.actors.requests import actor_of
-from compliance.console.display import visible
+from compliance.console.display import row_link, visible
 from compliance.core.errors import Invalid, ServiceError
 from compliance.core.identifiers import parse_id
 from compliance.core.wording import counted
@@ -81,8 +80,7 @@ def _decide(call: InboxCall, verdict: ReviewVerdict) -> str:
     else:
         effect = f"{len(marked)} marked for the tenant" if marked else "nothing is marked"
         text = f"Confirmed as an attack: {named}; {effect}."
-    url = reverse("admin:events_behaviorevent_change", args=[event.id])
-    return format_html('{} <a class="text-link" href="{}">Change the verdict</a>', text, url)
+    return format_html("{} {}", text, row_link("Change the verdict", "events_behaviorevent", event.id))
 
 
 def _decide_ticked(call: InboxCall, verdict: ReviewVerdict) -> str:

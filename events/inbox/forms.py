@@ -12,9 +12,10 @@ from django.http import HttpRequest, QueryDict
 from auditlog.actors.names import name_of
 from auditlog.actors.requests import actor_of
 from auditlog.vocabulary import Actor
+from compliance.console.access import OFFICERS
 from compliance.console.display import visible
 from compliance.core.identifiers import parse_id
-from tenancy.models import Membership, Role
+from tenancy.models import Membership
 
 BANDS = (("", "High and medium"), ("high", "High"), ("medium", "Medium"))
 MINE, NOBODY, SNOOZED = "mine", "nobody", "snoozed"
@@ -91,7 +92,7 @@ class Reviewer:
 def reviewers_of(request: HttpRequest, tenant_id: UUID) -> list[Reviewer]:
     """Return the people who may review the tenant's events: the one who asks, and its other officers."""
     own = Reviewer(actor_of(request).id, visible(name_of(request.user)))
-    memberships = Membership.objects.filter(tenant_id=tenant_id, role=Role.OFFICER, user__is_active=True)
+    memberships = Membership.objects.filter(tenant_id=tenant_id, role__in=OFFICERS, user__is_active=True)
     officers = [one.user for one in memberships.order_by("user__username").select_related("user__person")]
     others = [Reviewer(Actor.person(user.person.id).id, visible(name_of(user))) for user in officers]
     return [own, *(other for other in others if other != own)]

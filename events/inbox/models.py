@@ -10,7 +10,7 @@ from django.db.models import Count, Exists, F, Min, OuterRef, Q
 from agents.models import Agent
 from auditlog.vocabulary import ActorType
 from compliance.core.identifiers import new_id
-from compliance.stores.append_only import AppendOnlyRow
+from compliance.stores.rows import AppendOnlyRow
 from compliance.stores.tenant_keys import TenantForeignKey, TenantOneToOneField, TenantRow
 from events.models import UNCHECKED, ActionType, RiskBand
 from tenancy.models import Tenant

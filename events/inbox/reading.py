@@ -156,7 +156,7 @@ def _selected(window: list[OpenEvent], event_id: UUID | None, after: UUID | None
 
 
 def _with_agents(groups: Iterable[Mapping[str, Any]]) -> list[Group]:
-    agents = Agent.objects.with_mode().select_related("inbox_queue")
+    agents = Agent.objects.with_tenant().select_related("inbox_queue")
     known = agents.in_bulk([group["agent_id"] for group in groups])
     return [
         Group(agent, getattr(agent, "inbox_queue", None), group["high"], group["medium"], group["oldest_at"])

@@ -192,7 +192,7 @@ def _outcome(submission: Submission, agent: AgentStanding | None, drafts: dict[s
     event, row = draft.events.pop(), draft.rows.pop()
     if draft.rows:
         known, context = zip(draft.events, draft.bands(), strict=True), draft.agent.profile.context
-        draft.state = relearn(known, start=draft.seen.state, context=context)
+        draft.state = relearn(known, start=draft.seen.state, context=context, baseline=draft.baseline)
         return DeferredEvent(submission, draft.agent)
     scored = Draft(draft.agent, draft.seen, draft.state, draft.baseline, [event], [row])
     return DeferredEvent(submission, draft.agent, scored)

@@ -15,17 +15,18 @@ from cryptography.x509 import ReasonFlags
 from django.conf import settings
 
 from agents import services as agents
+from agents.mailing import tell_owner
 from agents.models import Agent, AgentStatus
 from auditlog import services as auditlog
 from auditlog.models import AuditEntry
 from auditlog.vocabulary import Actor, AuditAction
 from certificates import services as certificates
 from compliance.core import environments
+from compliance.core.json_values import written
 from compliance.observing import metrics
 from compliance.stores.sweeps import each
 from events.ingest.storage import ScoredEvent
 from events.models import BehaviorEvent
-from events.querysets import BehaviorEventQuerySet
 from events.risk.scoring.details import read
 from events.risk.scoring.names import scope_of
 from events.risk.scoring.reasons import shorten
@@ -46,12 +47,7 @@ AnyEvent = BehaviorEvent | ScoredEvent
 
 def strikes_of(agent: Agent, *, now: datetime) -> int:
     """High-risk events of the window that count: those received since the agent's last reinstatement."""
-    return _strikes(agent, now).count()
-
-
-def _strikes(agent: Agent, now: datetime) -> BehaviorEventQuerySet:
-    high = BehaviorEvent.objects.of_agent(agent.id).high_risk().since(now - settings.HIGH_RISK_WINDOW)
-    return high.since_reinstatement(agent.reinstated_at)
+    return BehaviorEvent.objects.of_agent(agent.id).strikes(now, agent.reinstated_at).count()
 
 
 def react(*, agent: Agent, event: ScoredEvent, now: datetime) -> None:
@@ -100,18 +96,25 @@ def react(*, agent: Agent, event: ScoredEvent, now: datetime) -> None:
 def warn(*, agent: Agent, event: ScoredEvent, strikes: int, now: datetime) -> None:
     """Audit and announce that one more strike would stop the agent, so that a person can act first; locked.
 
-    The window ends when the first of the strikes stops counting.
+    The window ends when the first of the strikes stops counting. Of an agent that is only observed no owner
+    is mailed.
     """
-    first = _strikes(agent, now).earliest("received_at").received_at
+    counting = BehaviorEvent.objects.of_agent(agent.id).strikes(now, agent.reinstated_at)
+    first = counting.earliest("received_at").received_at
     told = {
         "strikes": strikes,
         "of": settings.HIGH_RISK_STRIKES,
-        "window_ends_at": (first + settings.HIGH_RISK_WINDOW).isoformat().replace("+00:00", "Z"),
+        "window_ends_at": written(first + settings.HIGH_RISK_WINDOW),
     }
-    said = f"Agent {agent.name} is one strike from being stopped, until {told['window_ends_at']}"
+    threat = "the threshold, which does not stop it" if agent.is_observed else "being stopped"
+    said = f"Agent {agent.name} is one strike from {threat}, until {told['window_ends_at']}"
     _record(agent, AuditAction.AGENT_STRIKE, said, actor=SCORER, now=now, event_id=str(event.id), **told)
     data = {"agent_id": str(agent.id), "event_id": str(event.id), "risk_score": event.risk_score, **told}
+    data["owner"] = agent.owner
     publish(tenant_id=agent.tenant_id, name=EventName.AGENT_STRIKE, data=data, now=now)
+    if not agent.is_observed:
+        text = f"{strikes} of {told['of']} strikes: one more before {told['window_ends_at']} stops the agent."
+        tell_owner(agent=agent, subject=f"Agent {agent.name} is one strike from a stop", text=text, now=now)
 
 
 def stop(*, agent: Agent, event: AnyEvent, strikes: int, now: datetime) -> None:

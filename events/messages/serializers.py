@@ -126,6 +126,10 @@ class MessageVerificationSerializer(serializers.Serializer[Any]):
     """A `MessageVerification`; branch on `valid`."""
 
     valid = serializers.BooleanField()
+    valid_when_signed = serializers.BooleanField(
+        allow_null=True,
+        help_text="Whether the certificate was valid when, by the audit log, it was signed; null: not known",
+    )
     reason = serializers.ChoiceField(choices=REASONS, required=False)
     agent_id = serializers.UUIDField(source="certificate.agent_id")
     certificate_serial = serializers.CharField(source="certificate.serial_number")
@@ -137,6 +141,5 @@ class MessageVerificationSerializer(serializers.Serializer[Any]):
     )
 
     def to_representation(self, instance: Any) -> dict[str, Any]:
-        return {
-            name: value for name, value in super().to_representation(instance).items() if value is not None
-        }
+        shown = super().to_representation(instance).items()
+        return {name: one for name, one in shown if one is not None or name == "valid_when_signed"}

@@ -1,17 +1,24 @@
 """Sign a message and log it; check one, and log the failure for the agent that received it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Q
+from django.db.models.fields.json import KT
+
 from agents.errors import AgentNotActive
 from agents.models import Agent, AgentStatus
 from auditlog import services as auditlog
+from auditlog.models import AuditEntry
 from auditlog.vocabulary import Actor, AuditAction
 from certificates.models import Certificate
+from certificates.pki.jws import parse_detached
+from certificates.pki.serials import environment_of
 from certificates.public import messages
 from certificates.public.messages import MessageVerification
+from certificates.public.verification import validity_at
 from compliance.core import environments
 from events.ingest.event_input import EventInput
 from events.ingest.storage import ScoredEvent
@@ -92,8 +99,34 @@ def verify(message: ShownMessage, *, now: datetime) -> MessageVerification:
     """Check a message for anyone. Raises: CertificateNotFound, MalformedJws, Invalid."""
     shown: dict[str, Any] = {"payload": message.payload, "audience": message.audience, "now": now}
     if message.jws is not None:
-        return messages.verify_jws(jws=message.jws, **shown)
-    return messages.verify_message(serial=message.certificate_serial, signature=message.signature, **shown)
+        outcome = messages.verify_jws(jws=message.jws, **shown)
+    else:
+        serial, signature = message.certificate_serial, message.signature
+        outcome = messages.verify_message(serial=serial, signature=signature, **shown)
+    if outcome.reason == messages.INVALID_SIGNATURE:
+        return outcome
+    certificate = outcome.certificate
+    with environments.use(environment_of(int(certificate.serial_number, 16))):
+        signed_at = _signed_at(outcome, message.jws)
+        then = validity_at(certificate, signed_at).valid if signed_at else None
+    return replace(outcome, valid_when_signed=then)
+
+
+def _signed_at(outcome: MessageVerification, jws: str | None) -> datetime | None:
+    """Return when the audit log says that an authentic signature was first made.
+
+    A key's signatures of the same octets are equal, so payload, certificate and, for a JWS, audience tell.
+    """
+    certificate = outcome.certificate
+    signed = AuditEntry.objects.for_tenant(certificate.tenant_id).of_type(AuditAction.MESSAGE_SIGNED)
+    known = signed.alias(hashed=KT("metadata__payload_hash")).filter(
+        hashed=outcome.payload_hash, metadata__certificate_serial=certificate.serial_number
+    )
+    if jws is not None:
+        audience = parse_detached(jws).audience
+        is_meant = Q(metadata__audience=audience) if audience else ~Q(metadata__has_key="audience")
+        known = known.filter(is_meant)
+    return known.order_by("created_at").values_list("created_at", flat=True).first()
 
 
 def verify_for(

@@ -2,12 +2,12 @@
 
 from typing import ClassVar
 
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from auditlog.vocabulary import Actor
+from agents.views import AGENT_ID
+from auditlog.actors.requests import caller_of
 from certificates.public.public_views import UncachedViewSet
 from compliance.api import gate, unauthenticated
 from compliance.api.gate import Credential, GateRequest, Scope
@@ -35,7 +35,6 @@ from tenancy import keys
 from tenancy.authentication import ApiKeyAuthentication
 from tenancy.errors import MissingCredentials
 
-AGENT_ID = OpenApiParameter("agent_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
 SIGN_EXAMPLES = [
     OpenApiExample("A signature", request_only=True, value={"payload": {"order": 17}}),
     OpenApiExample(
@@ -76,13 +75,11 @@ class SigningViewSet(ApiViewSet):
     def sign(self, request: ApiRequest, agent_id: str) -> Response:
         asked = validated(SignSerializer, request)
         signed = services.sign(
-            tenant_id=request.auth.tenant_id,
             agent_id=agent_id,
             payload=asked["payload"],
             as_jws="format" in asked or "audience" in asked,
             audience=asked.get("audience"),
-            actor=Actor.api_key(request.auth.id),
-            now=now(),
+            **caller_of(request),
         )
         return ok(SignatureSerializer(signed).data)
 

@@ -1,7 +1,8 @@
 """Tenants' baselines: what their agents have in common, pooled from ordinary events.
 
 A task pools low events and dismissed ones in the order of ids, an hour late, so that an attack under way
-doesn't become ordinary for the tenant's other agents. Baselines and progress commit together: each event
+doesn't become ordinary for the tenant's other agents. How surprising its agents' events are is summed up
+from their states. Baselines and progress commit together: each event
 counts once, or not at all if its tenant's pooling fails. Each process caches the baselines of the tenants
 that it serves for a minute.
 """
@@ -14,6 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from agents.models import Agent
+from agents.querysets import AgentQuerySet
 from compliance.core import environments
 from compliance.core.bounded_cache import BoundedCache
 from compliance.core.identifiers import first_id_at
@@ -31,6 +33,7 @@ from events.risk.scoring.state import (
     decode_baseline,
     encode_baseline,
     pool,
+    sum_up_surprises,
 )
 from events.risk.scoring.tables import digest
 
@@ -41,6 +44,7 @@ CHUNK = 200  # events of one step, whose details may have a megabyte each
 RUN_SECONDS = 45.0  # after which a run begins no other step: the next one goes on
 ASKED_EVERY = 60.0
 KEPT_TENANTS = 500
+MOST_SUMMED_UP = 100  # agents of a tenant whose surprises are summed up
 
 _EVENTS, _REVIEWS = BehaviorEvent._meta.db_table, EventReview._meta.db_table
 _BASELINES = TenantBaseline._meta.db_table
@@ -120,13 +124,13 @@ def _next_chunk(name: str, now: datetime) -> tuple[int, bool]:
     asked = {"low": max(progress.upto, earliest), "high": settled, "most": CHUNK}
     rows = sql.query(_READ[name], asked)
     is_more = len(rows) == CHUNK
-    _pool(rows, trusted=name == DISMISSALS)
+    _pool(rows, now, trusted=name == DISMISSALS)
     progress.upto = UUID(int=rows[-1][0].int + 1) if is_more else settled
     progress.save(update_fields=["upto"])
     return len(rows), is_more
 
 
-def _pool(rows: list[Any], *, trusted: bool) -> None:
+def _pool(rows: list[Any], now: datetime, *, trusted: bool) -> None:
     by_tenant: defaultdict[UUID, list[Any]] = defaultdict(list)
     for row in rows:
         by_tenant[row[1]].append(row)
@@ -139,6 +143,8 @@ def _pool(rows: list[Any], *, trusted: bool) -> None:
         for _, _, agent_id, action_type, received_at, details in by_tenant[tenant_id]:
             event = Event(action_type, received_at.timestamp(), from_stored(details))
             pool(baseline, event, agent=agent_id, trusted=trusted)
+        agents = Agent.objects.for_tenant(tenant_id)
+        sum_up_surprises(baseline, _states_of(agents, MOST_SUMMED_UP), now.timestamp())
         pooled[tenant_id] = encode_baseline(baseline)
         return len(by_tenant[tenant_id])
 
@@ -154,7 +160,7 @@ def _decoded(packed: Any) -> Baseline:
         return Baseline()
 
 
-MOST_AGENTS = 1_000  # most other agents whose states are read: those registered last
+MOST_AGENTS = 1_000  # most other agents whose places are asked for
 
 
 def known_beside(agent: Agent, *, now: datetime) -> IsCommon:
@@ -163,7 +169,8 @@ def known_beside(agent: Agent, *, now: datetime) -> IsCommon:
     A baseline knows what two agents have named, so a missed attack on one doesn't vouch for itself.
     """
     at = now.timestamp()
-    known: list[AgentState | Baseline] = [*_states_beside(agent)]
+    others = Agent.objects.for_tenant(agent.tenant_id).exclude(id=agent.id)
+    known: list[AgentState | Baseline] = [*_states_of(others, MOST_AGENTS)]
     known += of_tenants([agent.tenant_id], now=now).values()
 
     def is_common(name: str) -> bool:
@@ -175,9 +182,9 @@ def known_beside(agent: Agent, *, now: datetime) -> IsCommon:
     return is_common
 
 
-def _states_beside(agent: Agent) -> Iterator[AgentState]:
-    others = Agent.objects.for_tenant(agent.tenant_id).exclude(id=agent.id).order_by("-id")
-    ids = [str(agent_id) for agent_id in others.values_list("id", flat=True)[:MOST_AGENTS]]
+def _states_of(agents: AgentQuerySet, most: int) -> Iterator[AgentState]:
+    """Yield the states of the agents that were registered last."""
+    ids = [str(agent_id) for agent_id in agents.order_by("-id").values_list("id", flat=True)[:most]]
     if not ids:
         return
     cached = {agent_id: one.state for agent_id, one in state_cache.load(ids).items()}

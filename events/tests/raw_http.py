@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from compliance.tests.test_stack import Stack
+from compliance.tests.stack import Stack
 
 
 @dataclass

@@ -24,7 +24,14 @@ from events.risk.scoring.model import (
     teach,
     teach_late,
 )
-from events.risk.scoring.state import MOST_CREDIT, AgentState, decode_state, encode_state
+from events.risk.scoring.state import (
+    MOST_CREDIT,
+    AgentState,
+    Baseline,
+    decode_state,
+    encode_state,
+    sum_up_surprises,
+)
 from events.tests.assessments import assess
 from tenancy import services as tenancy
 from tenancy.tests.factories import make_tenant
@@ -33,6 +40,7 @@ MONDAY = 1_700_472_000.0  # a Monday, 09:20 UTC
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
 HOME = Context(home_domain="acme.example")
 STRANGER = {"tool": "send_email", "to": "someone@evil.example"}
+READ = Event("data_access", MONDAY, {"tool": "read_mail"})
 PAY = {"tool": "pay", "recipient": "DE01", "amount_usd": 100.0}
 
 
@@ -81,7 +89,7 @@ def test_an_event_is_medium_from_where_the_budget_is_used_up(budget: float) -> N
     """Of an agent without a past, all agents' events count alone."""
     state, found = AgentState(), []
     for row in range(len(USUAL[0])):
-        seen = Comparison(state, Event("data_access", MONDAY, {"tool": "read_mail"}))
+        seen = Comparison(state, READ)
         seen.surprise = NATS[row]
         found.append((math.exp(-NATS[row]) <= budget, _score(seen, budget) >= 0.3))
 
@@ -91,7 +99,19 @@ def test_an_event_is_medium_from_where_the_budget_is_used_up(budget: float) -> N
 
 
 def _score(seen: Comparison, budget: float) -> float:
-    return calibrated(seen, -3.0, [], [], budget)
+    return calibrated(seen, -3.0, [], [], budget, None)
+
+
+def test_what_often_happens_to_a_tenants_agents_is_no_alarm_for_a_young_one() -> None:
+    seen, mature, tenant = Comparison(AgentState(), READ), AgentState(), Baseline()
+    seen.surprise = 5.0
+    alone = calibrated(seen, -3.0, [], [], 0.01, tenant)
+    for number in range(100):
+        mature.count_surprise(13 if number % 20 == 0 else 0, 1.0)
+    mature.landmark = MONDAY
+    sum_up_surprises(tenant, [mature, mature], MONDAY)
+
+    assert alone > 0.3 > calibrated(seen, -3.0, [], [], 0.01, tenant)
 
 
 def test_a_larger_budget_asks_for_more_looks(grown: AgentState) -> None:

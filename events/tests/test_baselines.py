@@ -18,9 +18,20 @@ from compliance.core.tasks import ENVIRONMENT_HEADER
 from events import tasks
 from events.inbox import reviewing
 from events.models import ReviewVerdict, ScorerProgress, TenantBaseline
-from events.risk import baselines
-from events.risk.scoring.state import Baseline, decode_baseline, encode_baseline
+from events.risk import baselines, state_cache
+from events.risk.scoring.contract import Event
+from events.risk.scoring.model import teach
+from events.risk.scoring.state import (
+    MOST_COUNTED,
+    SURPRISES,
+    AgentState,
+    Baseline,
+    decode_baseline,
+    encode_baseline,
+    encode_state,
+)
 from events.risk.scoring.tables import digest
+from events.risk.state_cache import NOTHING, StateUpdate
 from events.tests.conftest import World
 from events.tests.factories import make_event, store_event
 from tenancy.tests.factories import make_tenant
@@ -65,6 +76,25 @@ def settled_tenant(world: World) -> None:
         past_event(world)
     baselines.pool_new(now=now())
     baselines._kept.clear()
+
+
+def test_how_surprising_agents_events_are_is_summed_up_from_their_states(world: World) -> None:
+    busy, past = AgentState(), now() - AGO
+    for number in range(2 * int(MOST_COUNTED)):
+        teach(busy, Event("data_access", past.timestamp() + number, {"tool": "read_mail"}))
+    held = {str(world.agent.id): busy, str(colleague(world).id): AgentState()}
+    state_cache.save(
+        StateUpdate(agent_id, NOTHING.tag, encode_state(state), (), (), (), world.agent.id.bytes)
+        for agent_id, state in held.items()
+    )
+    past_event(world)
+
+    baselines.pool_new(now=now())
+
+    baseline = stored(world)
+    assert baseline is not None
+    assert baseline.surprises_from(0) == pytest.approx(MOST_COUNTED)
+    assert baseline.surprises_from(SURPRISES - 1) == 0.0
 
 
 def test_low_events_are_pooled_once_by_tenant(world: World) -> None:

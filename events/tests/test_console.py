@@ -102,7 +102,7 @@ def test_reasons_are_told_in_words(acme: Tenant, agent: Agent) -> None:
 
     assert "Leaves the agent&#x27;s own domain" in shown
     assert "evil.example" in shown
-    assert "odds 4.5 times as high" in shown
+    assert "weight 1.5" in shown
     assert "Made up" in shown
     assert "&lt;b&gt;\\u202e" in shown
 
@@ -111,8 +111,8 @@ def test_reason_of_an_earlier_model_is_its_name_in_words() -> None:
     assert in_words("some_thing") == "Some thing"
 
 
-def test_an_effect_is_odds_but_of_a_rule_its_floor() -> None:
+def test_an_effect_is_a_weight_but_of_a_rule_its_floor() -> None:
     told = [worth("burst", value) for value in (0, 2.1, None, True, 1e9)]
 
-    assert told == ["odds 1.0 times as high", "odds 8.2 times as high", "-", "-", "-"]
+    assert told == ["weight 0.0", "weight 2.1", "-", "-", "weight 1000000000.0"]
     assert worth("off_scope", 4.9) == "rule: at least 0.90"

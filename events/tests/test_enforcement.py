@@ -12,7 +12,7 @@ from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
 from agents import services as agents
-from agents.models import Agent, AgentStatus
+from agents.models import Agent, AgentStatus, OwnerMail
 from auditlog.models import AuditEntry
 from auditlog.vocabulary import Actor, AuditAction
 from certificates import services as certificates
@@ -148,6 +148,18 @@ def test_a_series_is_announced_as_ever_and_says_once_what_would_have_been(observ
     assert [one.get("would_have_stopped") for one in high] == [None, True]
 
 
+def test_no_owner_is_told_of_a_stop_that_does_not_come(observed: World, settings: Any) -> None:
+    settings.EMAIL_HOST = "mail.example.com"
+    people = {"owner_name": "Kim Berg", "owner_email": "kim@example.com"}
+    Agent.objects.filter(id=observed.agent.id).update(**people)
+
+    strike(observed, 0, 1)
+
+    (entry,) = AuditEntry.objects.about(observed.agent.id).of_type(AuditAction.AGENT_STRIKE)
+    assert "from the threshold, which does not stop it, until" in (entry.description or "")
+    assert not OwnerMail.objects.exists()
+
+
 @pytest.mark.parametrize(
     ("times", "noted"),
     [
@@ -270,14 +282,14 @@ def test_mode_that_changes_while_the_third_strike_waits_counts(
     assert standing_of(agent)[0] == ("active" if after == OBSERVE else "suspended")
 
 
-def test_tenants_mode_is_read_at_the_breach_only(world: World) -> None:
+def test_tenants_mode_is_read_once_for_the_warning_and_at_the_breach(world: World) -> None:
     reads = []
     for minute in range(3):
         with CaptureQueriesContext(connections["default"]) as captured:
             strike(world, minute)
         reads.append(sum('FROM "tenancy_tenant"' in query["sql"] for query in captured))
 
-    assert reads == [1, 0, 1]  # at first its alarm budget
+    assert reads == [1, 1, 1]  # at first its alarm budget
 
 
 def test_people_still_stop_an_observed_agent(observed: World) -> None:

@@ -12,7 +12,7 @@ from compliance.tests.client import ApiClient
 from events.models import BehaviorEvent
 from events.tests.conftest import World, shared_world
 from events.tests.factories import make_event, make_high_event
-from tenancy.tests.factories import make_key, make_tenant, make_test_key
+from tenancy.tests.factories import make_key, make_tenant
 
 PATH = "/v1/events"
 START = datetime(2026, 3, 4, 5, 6, 7, 123456, tzinfo=UTC)
@@ -122,29 +122,6 @@ def test_filters(world: World) -> None:
     assert found("band=medium") == []
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "limit=0",
-        "limit=abc",
-        "limit=-1",
-        "limit=1.5",
-        "band=HIGH",
-        "band=severe",
-        "action_type=nonsense",
-        "agent_id=nonsense",
-        "before=yesterday",
-        "before=2026-13-01T00:00:00Z",
-        "before=5",
-    ],
-)
-def test_invalid_parameter_is_refused(world: World, query: str) -> None:
-    answer = world.api.get(f"{PATH}?{query}")
-
-    assert answer.status_code == 400
-    assert answer.json()["error"]
-
-
 def test_another_tenant_sees_nothing(world: World, api: ApiClient) -> None:
     event = make_event(world.agent)
     stranger = api.as_key(make_key(make_tenant("Other")))
@@ -154,14 +131,6 @@ def test_another_tenant_sees_nothing(world: World, api: ApiClient) -> None:
     answer = stranger.get(f"{PATH}/{event.id}")
     assert answer.status_code == 404
     assert answer.json() == {"error": "Event not found"}
-
-
-def test_sandbox_does_not_see_live_events(world: World, api: ApiClient) -> None:
-    event = make_event(world.agent)
-    sandbox = api.as_key(make_test_key(world.tenant))
-
-    assert ids(sandbox.get(PATH)) == []
-    assert sandbox.get(f"{PATH}/{event.id}").status_code == 404
 
 
 def test_one_event_tells_why(world: World) -> None:
@@ -179,13 +148,6 @@ def test_one_event_tells_why(world: World) -> None:
 @pytest.mark.parametrize("event_id", ["nonsense", "5", "00000000-0000-4000-8000-000000000000"])
 def test_event_that_is_not_there(world: World, event_id: str) -> None:
     assert world.api.get(f"{PATH}/{event_id}").status_code == 404
-
-
-def test_key_without_the_scope_is_refused(world: World, api: ApiClient) -> None:
-    writer = api.as_key(make_key(world.tenant, ["events:write"]))
-
-    assert writer.get(PATH).status_code == 403
-    assert writer.get(f"{PATH}/{new_id()}").status_code == 403
 
 
 def test_event_can_not_be_changed_or_deleted(world: World) -> None:

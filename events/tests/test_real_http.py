@@ -13,14 +13,12 @@ from threading import Event
 import psycopg
 import pytest
 
-from compliance.tests import test_stack
-from compliance.tests.test_stack import HEAL_SECONDS, Stack, processes_of
+from compliance.tests.stack import HEAL_SECONDS, Stack, processes_of
 from compliance.tests.waiting import eventually, kill
 from events.tests.raw_http import Connection, body_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.drill]
 
-stack = test_stack.stack
 SENDERS = 16
 LONG_AGO = "1999-12-31T23:59:59Z"
 

@@ -7,12 +7,11 @@ from django.db import DatabaseError
 
 from auditlog.models import AuditEntry
 from compliance.core import environments
-from compliance.stores.append_only import AppendOnly
+from compliance.stores.rows import AppendOnly
 from compliance.tests.client import ApiClient
 from events.models import EventReview
 from events.tests.conftest import World
 from events.tests.factories import make_event, make_high_event
-from tenancy.tests.factories import make_key, make_tenant, make_test_key
 
 
 def review(client: ApiClient, event: Any, verdict: str = "confirmed", **body: Any) -> Any:
@@ -122,26 +121,6 @@ def test_bad_input_is_refused(world: World, body: Any) -> None:
     assert answer.status_code == 400
     assert set(answer.json()) == {"error"}
     assert audited(world) == []
-
-
-def test_what_is_not_ones_own_does_not_exist(world: World, api: ApiClient) -> None:
-    event = make_high_event(world.agent)
-
-    for client in (api.as_key(make_key(make_tenant("Other"))), api.as_key(make_test_key(world.tenant))):
-        answer = review(client, event)
-        assert answer.status_code == 404
-        assert answer.json() == {"error": "Event not found"}
-    assert world.api.post("/v1/events/nonsense/review", {"verdict": "confirmed"}).status_code == 404
-    assert audited(world) == []
-
-
-def test_key_without_the_scope_is_refused(world: World, api: ApiClient) -> None:
-    event = make_high_event(world.agent)
-    writer = api.as_key(make_key(world.tenant, ["events:read", "events:write"]))
-
-    assert review(writer, event).status_code == 403
-    assert review(api, event).status_code == 401
-    assert review(api.as_key(make_key(world.tenant, ["events:review"])), event).status_code == 201
 
 
 def test_reviews_are_append_only(owned: None, world: World) -> None:

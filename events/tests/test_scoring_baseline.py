@@ -3,13 +3,14 @@
 import pytest
 
 from events.risk.scoring.contract import Context, Event
-from events.risk.scoring.model import teach
+from events.risk.scoring.model import fold, relearn, teach
 from events.risk.scoring.state import (
     AgentState,
     Baseline,
     StateUnreadable,
     decode_baseline,
     encode_baseline,
+    encode_state,
     pool,
 )
 from events.risk.scoring.tables import digest
@@ -43,6 +44,15 @@ def test_what_the_tenant_knows_is_less_strange_to_a_young_agent() -> None:
 
 def test_what_the_tenant_does_not_know_is_as_strange_as_without_it() -> None:
     assert young(baseline=make_baseline(), to="x@evil.example") == young(to="x@evil.example")
+
+
+def test_events_learned_again_surprise_as_they_did_beside_the_tenants_habits() -> None:
+    baseline, state = make_baseline(), AgentState()
+    events = [Event("api_call", NOON + 10_000 + minute * 60, KNOWN) for minute in range(3)]
+    known = [(event, fold(state, event, HOME, baseline).band) for event in events]
+
+    assert encode_state(relearn(known, context=HOME, baseline=baseline)) == encode_state(state)
+    assert encode_state(relearn(known, context=HOME)) != encode_state(state)
 
 
 @pytest.mark.parametrize(("learned", "stays"), [(0.0, 0.1), (150.0, 0.55), (300.0, 1.0), (900.0, 1.0)])

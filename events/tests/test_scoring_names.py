@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from events.risk.scoring.contract import Context, Event, FinancialScope, normal_actions
 from events.risk.scoring.details import read
-from events.risk.scoring.names import habit_name, normal_name, scope_of
+from events.risk.scoring.names import habit_name, keys_of, normal_name, scope_of
 from events.risk.scoring.rules import undeclared_action
 from events.risk.scoring.state import AgentState
 from events.tests.assessments import Assessment, assess
@@ -225,3 +225,13 @@ def test_expected_name_is_told_whatever_weighs_more() -> None:
     assert [verdict.reasons[-1].name for verdict in (misnamed, broken)] == ["scope_mismatch", "off_scope"]
     assert {verdict.reasons[-1].expected for verdict in (misnamed, broken)} == {"read_file, send_email"}
     assert [len(verdict.reasons) for verdict in (misnamed, broken)] == [3, 3]
+
+
+@given(NAMES, NAMES)
+def test_names_that_a_scope_permits_or_states_share_a_key_with_it(stated: str, reported: str) -> None:
+    stated, reported = normal_name(stated), normal_name(reported)
+    scope = scope_of(frozenset((stated,)))
+
+    for name in (reported, stated, f"{reported}.{stated}", f"{stated}.{reported}", stated.rpartition(".")[2]):
+        if scope.permits(name) or scope.states(name):
+            assert keys_of(stated, is_stated=True) & keys_of(name)

@@ -8,10 +8,8 @@ import pytest
 from agents.tests.factories import make_active_agent, make_agent, make_retired_agent, make_suspended_agent
 from auditlog.models import AuditEntry
 from auditlog.vocabulary import AuditAction
-from compliance.core.identifiers import new_id
 from compliance.tests.client import ApiClient
 from events.tests.conftest import World, shared_world
-from tenancy.tests.factories import make_key, make_tenant, make_test_key
 
 PAYLOAD = {"order": 7, "note": "é", "amount": 1.5}
 
@@ -81,31 +79,9 @@ def test_unknown_agent_is_not_found(world: World, agent_id: str) -> None:
     assert answer.json() == {"error": "Agent not found"}
 
 
-def test_another_tenants_agent_is_not_found(world: World, api: ApiClient) -> None:
-    stranger = api.as_key(make_key(make_tenant("Other")))
-
-    assert stranger.post(path(world.agent.id), {"payload": PAYLOAD}).status_code == 404
-
-
-def test_sandbox_can_not_sign_for_a_live_agent(world: World, api: ApiClient) -> None:
-    sandbox = api.as_key(make_test_key(world.tenant))
-
-    assert sandbox.post(path(world.agent.id), {"payload": PAYLOAD}).status_code == 404
-
-
 @pytest.mark.parametrize("make", [make_agent, make_suspended_agent, make_retired_agent, make_active_agent])
 def test_agent_that_is_not_active_and_certified_is_refused(world: World, make: Any) -> None:
     answer = world.api.post(path(make(world.tenant).id), {"payload": PAYLOAD})
 
     assert answer.status_code == 422
     assert answer.json() == {"error": "Agent is not active"}
-
-
-def test_key_without_the_scope_is_refused(world: World, api: ApiClient) -> None:
-    other = api.as_key(make_key(world.tenant, ["events:write"]))
-
-    assert other.post(path(new_id()), {"payload": PAYLOAD}).status_code == 403
-
-
-def test_no_key_is_unauthorized(world: World, api: ApiClient) -> None:
-    assert api.post(path(world.agent.id), {"payload": PAYLOAD}).status_code == 401

@@ -8,7 +8,6 @@ from redis.exceptions import ConnectionError as Unreachable
 
 from agents.models import Agent, AgentStatus
 from certificates.tests.factories import make_certified_agent
-from compliance.celery import schedule
 from compliance.core.clock import now
 from compliance.core.identifiers import first_id_at, new_id
 from compliance.stores import redis
@@ -173,8 +172,3 @@ def test_snapshots_of_retired_and_silent_agents_go(agent: Agent) -> None:
 
     snapshots.forget(now=now() + snapshots.KEPT + LATER)
     assert not ScorerSnapshot.objects.filter(agent_id=silent).exists()
-
-
-def test_tasks_are_on_the_clock_in_both_environments() -> None:
-    for name in ("events.snapshot_scorer", "events.forget_snapshots"):
-        assert {f"{name}@live", f"{name}@test"} <= set(schedule())

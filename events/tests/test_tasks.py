@@ -4,7 +4,6 @@ from celery import Task
 
 from agents.models import Agent
 from certificates.tests.factories import make_certified_agent
-from compliance.celery import schedule
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
@@ -52,10 +51,3 @@ def test_sweep_stops_agents_of_its_environment_only(world: World) -> None:
 
     run(tasks.sweep_high_risk, Environment.LIVE)
     assert Agent.objects.get(id=world.agent.id).status == "suspended"
-
-
-def test_both_tasks_are_on_the_clock_in_both_environments() -> None:
-    entries = schedule()
-
-    for name in ("events.sweep_high_risk", "events.fade_risk"):
-        assert {f"{name}@live", f"{name}@test"} <= set(entries)

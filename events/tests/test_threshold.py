@@ -7,8 +7,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.core import mail
 from django.db import connections
 
+from agents import mailing
 from agents.errors import AgentNotActive
 from agents.models import Agent, AgentStatus
 from auditlog.models import AuditEntry
@@ -195,6 +197,27 @@ def test_the_last_strike_but_one_warns_until_when_another_one_stops_the_agent(wo
     assert warning["window_ends_at"] == minutes(31).isoformat().replace("+00:00", "Z")
     assert audited(world)[AuditAction.AGENT_STRIKE] == 1
     assert status_of(world.agent) == AgentStatus.ACTIVE
+
+
+def test_owner_is_told_of_the_warning_and_of_the_stop(world: World, settings: Any) -> None:
+    listen(world)
+    settings.EMAIL_HOST = "mail.example.org"  # Django's tests keep the messages
+    owner = {"name": "Kim Berg", "email": "kim@example.com"}
+    Agent.objects.filter(id=world.agent.id).update(owner_name=owner["name"], owner_email=owner["email"])
+
+    for minute in (0, 16, 20, 21):
+        make_high_event(world.agent, received_at=minutes(minute))
+    mailing.send_due(now=minutes(22))
+
+    warned, stopped = mail.outbox
+    assert warned.to == stopped.to == [owner["email"]]
+    assert (warned.subject, stopped.subject) == (
+        f"Agent {world.agent.name} is one strike from a stop",
+        f"Agent {world.agent.name} is suspended",
+    )
+    for name in ("agent.strike", "agent.suspended", "agent.halted"):
+        (message,) = world.messages(name)
+        assert json.loads(bytes(message.body))["data"]["owner"] == owner
 
 
 def test_old_strikes_do_not_count_after_reinstatement(world: World) -> None:

@@ -7,13 +7,11 @@ from uuid import uuid4
 
 import pytest
 
-from compliance.tests import test_stack
-from compliance.tests.test_stack import Stack
+from compliance.tests.stack import Stack
 from events.tests.raw_http import Connection, body_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.drill]
 
-stack = test_stack.stack
 CHUNKED = "Transfer-Encoding: chunked"
 
 

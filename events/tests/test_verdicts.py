@@ -13,7 +13,6 @@ from redis.exceptions import ConnectionError as Unreachable
 from agents.models import Agent, AgentStatus
 from auditlog.vocabulary import Actor
 from certificates.tests.factories import make_certified_agent
-from compliance.celery import schedule
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
@@ -364,10 +363,6 @@ def test_rolled_back_review_teaches_nothing(agent: Agent) -> None:
 
     assert encode_state(recalled(agent)) == before
     assert not PendingReview.objects.filter(agent_id=agent.id).exists()
-
-
-def test_waiting_verdicts_are_looked_for_by_the_clock_in_both_environments() -> None:
-    assert {"events.take_in_reviews@live", "events.take_in_reviews@test"} <= set(schedule())
 
 
 def test_event_confirmed_after_a_dismissal_marks_what_it_would_have(agent: Agent) -> None:

@@ -50,6 +50,7 @@ def test_signed_message_verifies(api: ApiClient, certificate: Certificate) -> No
         "certificate_status": "active",
         "payload_hash": signed.payload_hash,
         "algorithm": "RSASSA_PKCS1_V1_5_SHA_256",
+        "valid_when_signed": None,
     }
 
 

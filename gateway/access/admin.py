@@ -1,4 +1,4 @@
-"""The console's page of the policies by which people are asked, and their form."""
+"""The console's page of approval policies, and their form."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
+from agents.blueprints.serializers import PutAskPolicySerializer
 from auditlog.actors.requests import actor_of
 from compliance.api.exceptions import describe
 from compliance.console.access import OFFICERS
@@ -17,9 +18,11 @@ from compliance.console.display import EMPTY, chip, chips, code, column
 from compliance.console.filters import ChoicesDropdownFilter, tenant_filter
 from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
+from compliance.core.errors import Forbidden
 from gateway.access import services
-from gateway.access.serializers import PutAskPolicySerializer
+from gateway.access.openapi import PRECEDENCE
 from gateway.models import AskPolicy
+from people.doors.second_factor import is_shown
 
 ADDED = ("applies_to", *services.FIELDS)
 
@@ -29,8 +32,7 @@ class AskPolicyForm(forms.ModelForm):
         max_length=64,
         initial=services.TENANT,
         widget=UnfoldAdminTextInputWidget,
-        help_text="tenant, agent:<id> or route:<id> of a gateway route. Of a route, an agent and the tenant, "
-        "the first that has a policy counts.",
+        help_text=f"tenant, agent:<id> or route:<id> of a gateway route. {PRECEDENCE}",
     )
     always_ask = forms.CharField(
         required=False,
@@ -67,7 +69,14 @@ class AskPolicyForm(forms.ModelForm):
         return {**data, **judged.validated_data}
 
 
+def _check_factor(request: HttpRequest) -> None:
+    """Raise Forbidden unless the person may decide on approvals: a policy says what is asked about."""
+    if not is_shown(request):
+        raise Forbidden("Nothing was changed: sign in with a second factor to change approval policies.")
+
+
 def _remove(call: ActionCall) -> HttpResponse:
+    _check_factor(call.request)
     services.remove(
         tenant_id=call.row.tenant_id,
         applies_to=call.row.applies_to,
@@ -121,6 +130,7 @@ class AskPolicyAdmin(TenantEditedAdmin):
     identifier = column("ID", lambda row: code(row.pk))
 
     def save_model(self, request: HttpRequest, obj: AskPolicy, form: Any, change: bool) -> None:
+        _check_factor(request)
         applies_to = obj.applies_to if change else form.cleaned_data["applies_to"]
         made = services.put(
             tenant_id=obj.tenant_id,

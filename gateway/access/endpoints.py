@@ -32,12 +32,10 @@ class Evaluate(Endpoint[AccessQuestion, AccessAnswer]):
         self, questions: Sequence[AccessQuestion]
     ) -> Sequence[AccessAnswer | Exception | Deferred[AccessAnswer]]:
         asked = list(zip(questions, weigh_all(questions), strict=True))
-        plain = [(question, weighed) for question, weighed in asked if not settling.asks(weighed)]
+        late = [Deferred(partial(settling.settle, *one)) if settling.asks(one[1]) else None for one in asked]
+        plain = [one for one, deferred in zip(asked, late, strict=True) if deferred is None]
         answers = iter(settling.settle_together(plain))
-        return [
-            Deferred(partial(settling.settle, question, weighed)) if settling.asks(weighed) else next(answers)
-            for question, weighed in asked
-        ]
+        return [deferred or next(answers) for deferred in late]
 
     def show(self, outcome: AccessAnswer) -> Mapping[str, Any]:
         return settling.shown(outcome)

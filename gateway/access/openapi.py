@@ -1,4 +1,4 @@
-"""Texts, parameters and examples of decisions and policies of asking for the API description."""
+"""Texts, parameters and examples of decisions and approval policies for the API description."""
 
 from typing import Final
 
@@ -13,6 +13,7 @@ APPLIES_TO: Final = OpenApiParameter(
 )
 _AGENT: Final = "01a0b2c4-7b1e-7c31-8d55-0d2f5a1c9e77"
 _APPROVAL: Final = "01a0b2c4-0000-7000-8000-000000000003"
+PRECEDENCE: Final = "The policy of the route counts, else the agent's, its blueprint's or the tenant's."
 EVALUATE_TEXT: Final = (
     "OpenID AuthZEN Authorization API 1.0. Checks the agent and its certificate, its scope and financial "
     "limits, the delegation token if there is one, and the score that the event would get; nothing is "
@@ -37,6 +38,7 @@ ACTS: Final = OpenApiExample(
     value={
         "subject": _ACT["subject"],
         "action": {"name": "read"},
+        "context": _ACT["context"],
         "options": {"evaluations_semantic": "deny_on_first_deny"},
         "evaluations": [
             {"resource": {"type": "invoice", "id": "2026-0042"}},
@@ -45,19 +47,18 @@ ACTS: Final = OpenApiExample(
     },
     request_only=True,
 )
+_REASON: Final = {
+    "name": "action_type",
+    "text": "What such an action is worth by itself",
+    "observed": "transaction_initiated",
+    "expected": "scores 0.06 by itself",
+}
 _ALLOWED: Final = {
     "decision": True,
     "context": {
         "outcome": "allow",
         "decision_id": "01a0b2c4-0000-7000-8000-000000000004",
-        "reasons": [
-            {
-                "name": "action_type",
-                "text": "What such an action is worth by itself",
-                "observed": "transaction_initiated",
-                "expected": "scores 0.06 by itself",
-            }
-        ],
+        "reasons": [_REASON],
         "risk_score": 0.06,
         "risk_band": "low",
     },
@@ -67,7 +68,10 @@ _ASKED: Final = {
     "context": {
         "outcome": "ask",
         "decision_id": "01a0b2c4-0000-7000-8000-000000000005",
-        "reasons": [{"name": "always_ask", "text": "A person is asked before every act of this name"}],
+        "reasons": [
+            {"name": "always_ask", "text": "A person is asked before every act of this name"},
+            _REASON,
+        ],
         "risk_score": 0.06,
         "risk_band": "low",
         "approval": {"id": _APPROVAL, "status": "pending", "expires_at": "2026-01-02T03:19:05Z"},

@@ -52,7 +52,8 @@ class Evaluation:
     """May this subject do this?
 
     `agent_id` or `serial` names the subject; both None: one that this service cannot know. `details` are
-    those of the event that would follow, `act` is what a person approves: the details with the resource.
+    those of the event that would follow, `act` is what a person approves: the details with the resource,
+    which then holds the details' own one as `in_details`.
     """
 
     subject: str
@@ -63,11 +64,12 @@ class Evaluation:
     action_type: str
     details: Mapping[str, Any]
     token: str | None
-    approval: str | None
+    receipt: str | None
 
     @property
     def act(self) -> dict[str, Any]:
-        return {**self.details, "resource": self.resource}
+        own = {"in_details": self.details["resource"]} if "resource" in self.details else {}
+        return {**self.details, "resource": {**self.resource, **own}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ def read_one(data: Any) -> Evaluation:
         action_type=_action_type(context),
         details=details,
         token=_credential(context, "token"),
-        approval=_credential(context, "approval"),
+        receipt=_credential(context, "approval"),
     )
 
 
@@ -176,9 +178,10 @@ def _check_entity(found: Any, entity: str, *, is_whole: bool) -> None:
     """Check the form of an entity, or of the part of one that stands for defaults. Raises: Invalid."""
     if not isinstance(found, dict):
         raise Invalid(f"{entity}: Must be an object.")
+    longest = MAX_ACTION_LENGTH if entity == "action" else MAX_NAME
     for name in REQUIRED[entity]:
         if is_whole or name in found:
-            _check_string(found.get(name), f"{entity}.{name}", longest=_LONGEST.get(entity, MAX_NAME))
+            _check_string(found.get(name), f"{entity}.{name}", longest=longest)
     _object(found, "properties", of=f"{entity}.")
 
 
@@ -190,9 +193,6 @@ def _object(data: Mapping[str, Any], name: str, of: str = "") -> Mapping[str, An
     if not isinstance(found, dict):
         raise Invalid(f"{of}{name}: Must be an object.")
     return found
-
-
-_LONGEST: Final = {"action": MAX_ACTION_LENGTH}
 
 
 def _check_string(value: Any, name: str, *, longest: int) -> None:

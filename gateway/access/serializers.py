@@ -1,24 +1,15 @@
-"""The evaluations of the standard and the policies of asking, as the API describes, reads and shows them."""
+"""The evaluations of the standard and approval policies, as the API describes, reads and shows them."""
 
 from typing import Any
 
 from rest_framework import serializers
 
 from agents.risk import BANDS
-from compliance.api.rest import fields
 from delegation.jose.jws import MAX_LENGTH
 from events.models import ActionType
 from gateway.access.questions import MAX_NAME, MOST_EVALUATIONS, EvaluationsSemantic
 from gateway.access.weighing import AccessOutcome
-from gateway.models import (
-    DEFAULT_TTL,
-    LONGEST_TTL,
-    MAX_ACTION_LENGTH,
-    MOST_ALWAYS,
-    SHORTEST_TTL,
-    AskFrom,
-    AskPolicy,
-)
+from gateway.models import MAX_ACTION_LENGTH, AskPolicy
 
 _BANDS = [(band, band) for band in BANDS]
 
@@ -142,30 +133,6 @@ class AuthzenConfigurationSerializer(serializers.Serializer[Any]):
     policy_decision_point = serializers.CharField()
     access_evaluation_endpoint = serializers.CharField()
     access_evaluations_endpoint = serializers.CharField()
-
-
-class PutAskPolicySerializer(serializers.Serializer[Any]):
-    """`PUT /v1/approval-policies/{applies_to}`: the whole policy."""
-
-    ask_from = serializers.ChoiceField(
-        AskFrom.choices,
-        help_text="The lowest band of an act's score from which a person is asked.",
-    )
-    always_ask = serializers.ListField(
-        child=fields.StrictCharField(max_length=MAX_ACTION_LENGTH),
-        max_length=MOST_ALWAYS,
-        default=list,
-        help_text="Names of actions for which a person is asked whatever their score.",
-    )
-    ttl_seconds = fields.StrictIntegerField(
-        min_value=SHORTEST_TTL,
-        max_value=LONGEST_TTL,
-        default=DEFAULT_TTL,
-        help_text="How long an approval waits for its decision and its use.",
-    )
-
-    def validate_always_ask(self, names: list[str]) -> list[str]:
-        return list(dict.fromkeys(names))
 
 
 class AskPolicySerializer(serializers.ModelSerializer[AskPolicy]):

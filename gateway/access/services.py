@@ -1,4 +1,4 @@
-"""Set and remove the policies by which people are asked before an act; each change is audited."""
+"""Set and remove approval policies; each change is audited."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -9,7 +9,7 @@ from agents.models import Agent
 from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
-from gateway.access import known_policies
+from gateway.deciding import known_policies
 from gateway.errors import AskPolicyNotFound, TooManyAskPolicies
 from gateway.models import AskPolicy, GatewayRoute
 from tenancy.models import Tenant
@@ -41,13 +41,11 @@ def put(
         agent_id, route_id = _named(tenant_id, applies_to)
         own = AskPolicy.objects.for_tenant(tenant_id)
         policy = own.filter(agent_id=agent_id, route_id=route_id).first()
+        before = None if policy is None else {name: getattr(policy, name) for name in FIELDS}
         if policy is None:
             if own.count() >= MOST_POLICIES:
                 raise TooManyAskPolicies()
             policy = AskPolicy(tenant_id=tenant_id, agent_id=agent_id, route_id=route_id, created_at=now)
-            before = None
-        else:
-            before = {name: getattr(policy, name) for name in FIELDS}
         for name in FIELDS:
             setattr(policy, name, fields[name])
         policy.updated_at = now
@@ -87,7 +85,7 @@ def _record(
         tenant_id=policy.tenant_id,
         action=action,
         affected_id=policy.agent_id or policy.route_id or policy.tenant_id,
-        description=f"Policy of asking for {policy.applies_to} {verb}",
+        description=f"Approval policy for {policy.applies_to} {verb}",
         metadata={"applies_to": policy.applies_to, **metadata},
         actor=actor,
         now=now,

@@ -1,6 +1,6 @@
 """From what evaluations come to, to decisions: approvals are opened and used, and refusals put on record."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID
@@ -42,54 +42,39 @@ class AccessAnswer:
 
 
 def asks(weighed: Sequence[Weighed]) -> bool:
-    """Return whether a person may have to be asked, or an approval used."""
+    """Return whether a person may have to be asked, or a receipt used."""
     return any(one.outcome is AccessOutcome.ASK for one in weighed)
+
+
+def settle(question: AccessQuestion, weighed: Sequence[Weighed]) -> AccessAnswer | ServiceError:
+    """As `settle_together`, one question."""
+    return settle_together([(question, weighed)])[0]
 
 
 def settle_together(
     asked: Sequence[tuple[AccessQuestion, Sequence[Weighed]]],
 ) -> list[AccessAnswer | ServiceError]:
-    """Decide questions of which none asks a person, with their refusals on record in one transaction.
-
-    Raises: Django's errors.
-    """
-    entries: list[AuditEntry] = []
-
-    def note(question: AccessQuestion, evaluation: Evaluation, decision: AccessDecision) -> AccessDecision:
-        entries.append(_entry(question, evaluation, decision))
-        return decision
-
-    answers = [_decided(question, weighed, note) for question, weighed in asked]
-    if entries:
+    """Decide questions, with the refusals of all on record in one transaction. Raises: Django's errors."""
+    refusals: list[AuditEntry] = []
+    answers = [_decided(question, weighed, refusals) for question, weighed in asked]
+    if refusals:
         with environments.atomic():
-            auditlog.record_all(entries)
+            auditlog.record_all(refusals)
     return answers
 
 
-def settle(question: AccessQuestion, weighed: Sequence[Weighed]) -> AccessAnswer | ServiceError:
-    """Decide one question, with each evaluation in a transaction of its own. Raises: Django's errors."""
-
-    def record(question: AccessQuestion, evaluation: Evaluation, decision: AccessDecision) -> AccessDecision:
-        try:
-            with environments.atomic():
-                return _recorded(question, evaluation, decision)
-        except ServiceError as error:
-            return replace(decision, weighed=failed(error))
-
-    return _decided(question, weighed, record)
-
-
 def _decided(
-    question: AccessQuestion,
-    weighed: Sequence[Weighed],
-    write: Callable[[AccessQuestion, Evaluation, AccessDecision], AccessDecision],
+    question: AccessQuestion, weighed: Sequence[Weighed], refusals: list[AuditEntry]
 ) -> AccessAnswer | ServiceError:
-    """Decide evaluations in their order until one ends the request; `write` what is not plainly allowed."""
+    """Decide evaluations in their order until one ends the request, and add the entries of its refusals."""
     made: list[AccessDecision] = []
     for evaluation, one in zip(question.evaluations, weighed, strict=True):
         found = AccessDecision(UUID(new_id_at(question.now)), one)
-        if isinstance(evaluation, Evaluation) and one.error is None and not found.is_allowed:
-            found = write(question, evaluation, found)
+        if isinstance(evaluation, Evaluation):
+            if one.outcome is AccessOutcome.ASK:
+                found = _asked(question, evaluation, found)
+            if found.weighed.outcome is AccessOutcome.DENY and found.weighed.error is None:
+                refusals.append(_entry(question, evaluation, found))
         if question.is_single and found.weighed.error is not None:
             return found.weighed.error
         made.append(found)
@@ -98,62 +83,55 @@ def _decided(
     return AccessAnswer(made, question.is_single)
 
 
-def _recorded(question: AccessQuestion, evaluation: Evaluation, decision: AccessDecision) -> AccessDecision:
-    """Ask a person, use the given approval, or refuse, and put it on record. Raises: ServiceError."""
-    if decision.weighed.outcome is AccessOutcome.ASK:
-        try:
-            decision = _asked(question, evaluation, decision)
-        except ApprovalRefused as refused:
-            decision = _refused(decision, f"approval_{refused.reason}", refused.message)
-        except TooManyPending as refused:
-            decision = _refused(decision, "too_many_pending", refused.message)
-        opened_by = None if decision.approval is None else decision.approval.decision_id
-        if opened_by is not None and opened_by != decision.decision_id:
-            # It waited already, and is on record under the decision that opened it.
-            return replace(decision, decision_id=opened_by)
-        if decision.is_allowed:
-            return decision
-    auditlog.record_all([_entry(question, evaluation, decision)])
-    return decision
-
-
 def _asked(question: AccessQuestion, evaluation: Evaluation, decision: AccessDecision) -> AccessDecision:
-    """Use the approval of the evaluation, else open one or find the one that waits for the same act.
-
-    Raises: ApprovalRefused, TooManyPending, ServiceError.
-    """
-    weighed, agent_id = decision.weighed, decision.weighed.agent_id
-    if agent_id is None or weighed.verdict is None:
+    """Use the receipt of the evaluation, else ask a person; refuse if neither can be done."""
+    weighed = decision.weighed
+    if weighed.agent_id is None or weighed.verdict is None:
         raise RuntimeError("a person is asked about a known agent's scored act")
     act: dict[str, Any] = {
         "tenant_id": question.tenant_id,
-        "agent_id": agent_id,
+        "agent_id": weighed.agent_id,
         "action_name": evaluation.action,
+        "action_type": evaluation.action_type,
         "details": evaluation.act,
+        "risk_band": weighed.verdict.band,
         "now": question.now,
     }
-    if evaluation.approval is not None:
-        approvals.consume(
-            receipt=evaluation.approval,
-            action_type=evaluation.action_type,
-            risk_band=weighed.verdict.band,
+    try:
+        if evaluation.receipt is None:
+            return _opened(question, evaluation, decision, act)
+        approvals.consume(receipt=evaluation.receipt, **act)
+    except ApprovalRefused as refused:
+        return _refused(decision, f"approval_{refused.reason}", refused.message)
+    except TooManyPending as refused:
+        return _refused(decision, "too_many_pending", refused.message)
+    except ServiceError as error:
+        return replace(decision, weighed=failed(error))
+    reasons = [APPROVED, *weighed.reasons]
+    return replace(decision, weighed=replace(weighed, outcome=AccessOutcome.ALLOW, reasons=reasons))
+
+
+def _opened(
+    question: AccessQuestion, evaluation: Evaluation, decision: AccessDecision, act: Mapping[str, Any]
+) -> AccessDecision:
+    """Open an approval and put that on record, or find the one that waits, under the decision it is of.
+
+    Raises: ApprovalRefused, TooManyPending, ServiceError.
+    """
+    weighed = decision.weighed
+    with environments.atomic():
+        found = approvals.open_approval(
+            risk_score=None if weighed.verdict is None else weighed.verdict.score,
+            reasons=shown_reasons(weighed),
+            ttl_seconds=weighed.ttl_seconds,
+            decision_id=decision.decision_id,
+            actor=Actor.api_key(question.key_id),
             **act,
         )
-        return replace(
-            decision,
-            weighed=replace(weighed, outcome=AccessOutcome.ALLOW, reasons=[APPROVED, *weighed.reasons]),
-        )
-    found = approvals.open_approval(
-        action_type=evaluation.action_type,
-        risk_score=weighed.verdict.score,
-        risk_band=weighed.verdict.band,
-        reasons=shown_reasons(weighed),
-        ttl_seconds=weighed.ttl_seconds,
-        decision_id=decision.decision_id,
-        actor=Actor.api_key(question.key_id),
-        **act,
-    )
-    return AccessDecision(decision.decision_id, weighed, found)
+        opened = AccessDecision(found.decision_id or decision.decision_id, weighed, found)
+        if found.decision_id in (None, decision.decision_id):
+            auditlog.record_all([_entry(question, evaluation, opened)])
+    return opened
 
 
 def _refused(decision: AccessDecision, name: str, text: str) -> AccessDecision:

@@ -8,7 +8,8 @@ from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from auditlog.vocabulary import Actor
+from agents.blueprints.serializers import PutAskPolicySerializer
+from auditlog.actors.requests import caller_of
 from compliance.api.gate import Scope
 from compliance.api.pagination import ok
 from compliance.api.rest.endpoints import respond
@@ -16,7 +17,6 @@ from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.schema import KEYED, PUBLIC, enveloped, errors
 from compliance.api.rest.throttling import GatewayThrottle
 from compliance.api.rest.views import ApiViewSet, PublicViewSet, validated
-from compliance.core.clock import now
 from compliance.core.errors import Invalid
 from gateway.access import openapi, serializers, services
 from gateway.access.endpoints import EVALUATE, EVALUATE_ALL
@@ -122,9 +122,9 @@ class AskPolicyViewSet(ApiViewSet):
     @extend_schema(
         operation_id="putApprovalPolicy",
         summary="Set an approval policy",
-        description="Of a route, an agent and the tenant, the first that has one. Counts within a second.",
+        description=f"{openapi.PRECEDENCE} Counts within a second.",
         parameters=[openapi.APPLIES_TO],
-        request=serializers.PutAskPolicySerializer,
+        request=PutAskPolicySerializer,
         examples=[openapi.POLICY, openapi.A_POLICY],
         responses={
             200: enveloped(AskPolicySerializer),
@@ -132,8 +132,9 @@ class AskPolicyViewSet(ApiViewSet):
         },
     )
     def replace(self, request: ApiRequest, applies_to: str) -> Response:
-        fields = validated(serializers.PutAskPolicySerializer, request)
-        return ok(AskPolicySerializer(services.put(fields=fields, **_caller(request, applies_to))).data)
+        fields = validated(PutAskPolicySerializer, request)
+        policy = services.put(applies_to=applies_to, fields=fields, **caller_of(request))
+        return ok(AskPolicySerializer(policy).data)
 
     @extend_schema(
         operation_id="deleteApprovalPolicy",
@@ -143,11 +144,5 @@ class AskPolicyViewSet(ApiViewSet):
         responses={204: None, **errors(*KEYED, e404=NOT_FOUND)},
     )
     def destroy(self, request: ApiRequest, applies_to: str) -> Response:
-        services.remove(**_caller(request, applies_to))
+        services.remove(applies_to=applies_to, **caller_of(request))
         return Response(status=204)
-
-
-def _caller(request: ApiRequest, applies_to: str) -> dict[str, Any]:
-    """Return the arguments that every service takes."""
-    caller = {"tenant_id": request.auth.tenant_id, "actor": Actor.api_key(request.auth.id), "now": now()}
-    return {**caller, "applies_to": applies_to}

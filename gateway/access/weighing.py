@@ -27,10 +27,10 @@ from events.models import RiskBand
 from events.risk.scoring.contract import Event, RiskVerdict
 from events.risk.scoring.model import in_words
 from events.risk.scoring.rules import RULES
-from gateway.access import known_policies
-from gateway.access.known_policies import TenantPolicies
 from gateway.access.questions import AccessQuestion, Evaluation
-from gateway.deciding.decisions import OF_AGENT, OF_SHORTCOMING, STOPPED, of_token
+from gateway.deciding import known_policies
+from gateway.deciding.decisions import OF_AGENT, OF_SHORTCOMING, of_token, stopped_by
+from gateway.deciding.known_policies import TenantPolicies
 from gateway.deciding.known_routes import PLAIN
 from gateway.deciding.refusals import SCOPE_VIOLATION, GatewayRefused
 from gateway.models import GatewayCredential
@@ -140,8 +140,7 @@ def _find_certified(cases: Sequence[_Pending], now: datetime) -> None:
         known = found.get(case.evaluation.serial) if case.evaluation.serial is not None else None
         if known is not None and known.certificate.tenant_id == case.question.tenant_id:
             case.agent_id = str(known.certificate.agent_id)
-            fault = STOPPED.get(known.certificate.agent.status) or STOPPED.get(known.status)
-            if fault is not None:
+            if fault := stopped_by(known.certificate.agent.status, known.status):
                 reason = AccessReason(fault.value, OF_AGENT[fault])
                 case.outcome = Weighed(AccessOutcome.DENY, [reason], known.certificate.agent_id)
 
@@ -171,8 +170,7 @@ def _stopped(agent_ids: Collection[str], now: datetime) -> Mapping[str, AccessRe
     found = {}
     for agent_id, status, certified, expires_at in sql.prepared(_STATES, [sql.array(agent_ids)]):
         by_clock = "" if certified is None else status_by_clock(certified, expires_at, now)
-        fault = STOPPED.get(status) or STOPPED.get(by_clock)
-        if fault is not None:
+        if fault := stopped_by(status, by_clock):
             found[agent_id] = AccessReason(fault.value, OF_AGENT[fault])
         elif status == AgentStatus.ACTIVE and certified is None:
             found[agent_id] = NOT_CERTIFIED
@@ -225,8 +223,8 @@ def _score(cases: Sequence[_Pending], now: datetime) -> None:
         (agent, Event(case.evaluation.action_type, now.timestamp(), case.evaluation.details))
         for case, agent in scored
     ]
-    tenants = {case.question.tenant_id for case, _ in scored}
-    policies = asking.run(known_policies.find(tenants, ThreadAsker()))
+    agents = {(case.question.tenant_id, UUID(agent.id)) for case, agent in scored}
+    policies = asking.run(known_policies.find(agents, ThreadAsker()))
     for (case, agent), verdict in zip(scored, foreseeing.verdicts(asked, now=now), strict=True):
         _judge(case, agent, verdict, policies[case.question.tenant_id])
 

@@ -30,7 +30,6 @@ from gateway.approvals import page, services
 from gateway.approvals.models import MAX_NOTE_LENGTH, Approval, ApprovalQuerySet
 from people.doors.second_factor import is_shown
 
-VERDICTS = {"approve": True, "deny": False}
 MOST_COUNTED = 99
 
 
@@ -50,7 +49,7 @@ class ApprovalAdmin(TenantScopedAdmin):
     """The decisions that wait, in place of a list; a row's own page shows what became of it."""
 
     navigation = NavigationLine("Agents", 0, "Approvals", "approval")
-    secret_fields = frozenset({"receipt"})
+    secret_fields = frozenset({"receipt", "owner_digest"})
     related_links = (
         RelatedLink("Agent", "smart_toy", "agents_agent", "id__exact", lambda row: row.agent_id),
         AUDIT_TRAIL,
@@ -99,7 +98,7 @@ class ApprovalAdmin(TenantScopedAdmin):
         given, rows = request.POST, self.get_queryset(request)
         wanted = parse_id(given.get("approval"))
         approval = rows.filter(id=wanted).first() if wanted else None
-        verdict, form = VERDICTS.get(given.get("act", "")), ApprovalDecisionForm(given)
+        verdict, form = page.VERDICTS.get(given.get("act", "")), ApprovalDecisionForm(given)
         if approval is None or verdict is None:
             messages.error(request, "Nothing was decided: the approval does not exist here.")
             return HttpResponseRedirect(page.url_of(None))

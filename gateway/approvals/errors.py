@@ -6,7 +6,7 @@ from compliance.core.errors import Conflict, Forbidden, InvalidState, NotFound, 
 
 
 class RefusedReason(StrEnum):
-    """The `reason` of a refusal; of a receipt, the first check in this order that fails."""
+    """Why a decision or a receipt is refused; of a receipt, the first check in this order that fails."""
 
     MALFORMED = "malformed"
     INVALID_SIGNATURE = "invalid_signature"
@@ -14,9 +14,10 @@ class RefusedReason(StrEnum):
     WRONG_AGENT = "wrong_agent"
     WRONG_ACTION = "wrong_action"
     EXPIRED = "expired"
-    AGENT_NOT_ACTIVE = "agent_not_active"
     NOT_APPROVED = "not_approved"
     ALREADY_USED = "already_used"
+    AGENT_NOT_ACTIVE = "agent_not_active"
+    NOT_SHOWN = "not_shown"
     ALREADY_DECIDED = "already_decided"
 
 
@@ -27,9 +28,10 @@ _MESSAGES = {
     RefusedReason.WRONG_AGENT: "The receipt is another agent's",
     RefusedReason.WRONG_ACTION: "The receipt is for another action or other details",
     RefusedReason.EXPIRED: "The approval has expired",
-    RefusedReason.AGENT_NOT_ACTIVE: "The agent or its certificate is not active",
     RefusedReason.NOT_APPROVED: "The act is not approved",
     RefusedReason.ALREADY_USED: "The approval is used",
+    RefusedReason.AGENT_NOT_ACTIVE: "The agent or its certificate is not active",
+    RefusedReason.NOT_SHOWN: "The approval is of another type of action, or of a lower risk",
     RefusedReason.ALREADY_DECIDED: "The approval is decided already",
 }
 
@@ -48,6 +50,10 @@ class TooManyWait(Unavailable):
 
 class NotDecidedByKey(Forbidden):
     message = "Only a person decides on an approval"
+
+
+class NotTheOwner(Forbidden):
+    message = "The agent has another owner now"
 
 
 class ApprovalRefused(InvalidState):

@@ -1,15 +1,15 @@
 """Approvals of single acts, from the question to the use of the receipt."""
 
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from django.db import models
 from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
 
+from agents.models import MAX_EMAIL_LENGTH
 from agents.risk import BANDS
-from auditlog.vocabulary import ActorKind
-from compliance.core.identifiers import new_id, parse_id
+from compliance.core.identifiers import new_id
+from compliance.stores.rows import TenantRows
 from events.models import ActionType
 from gateway.approvals.errors import ApprovalNotFound
 from gateway.models import MAX_ACTION_LENGTH
@@ -24,6 +24,13 @@ class ApprovalStatus(models.TextChoices):
     USED = "used"
 
 
+class DeciderKind(models.TextChoices):
+    """Who decides: a person at the console, or the agent's owner by a link."""
+
+    PERSON = "person"
+    OWNER = "owner"
+
+
 ENDING = (ApprovalStatus.PENDING, ApprovalStatus.APPROVED)
 """The statuses that become expired with time."""
 MAX_NOTE_LENGTH = 1000
@@ -31,11 +38,10 @@ KEPT = timedelta(days=30)
 """How long an ended approval is kept; the audit log keeps what happened."""
 
 
-class ApprovalQuerySet(models.QuerySet["Approval"]):
+class ApprovalQuerySet(TenantRows["Approval"]):
     """Approvals of the current environment."""
 
-    def for_tenant(self, tenant_id: UUID) -> "ApprovalQuerySet":
-        return self.filter(tenant_id=tenant_id)
+    missing = ApprovalNotFound
 
     def of_agent(self, agent_id: UUID | None) -> "ApprovalQuerySet":
         return self.filter(agent_id=agent_id) if agent_id else self
@@ -64,23 +70,13 @@ class ApprovalQuerySet(models.QuerySet["Approval"]):
             return self.filter(Q(status=status) | Q(status__in=ENDING, expires_at__lte=now))
         return self.filter(status=status).exclude(status__in=ENDING, expires_at__lte=now)
 
-    def locked(self) -> "ApprovalQuerySet":
-        """Lock the rows until the transaction ends."""
-        return self.select_for_update(of=("self",), no_key=True)
-
-    def find(self, approval_id: Any) -> "Approval":
-        """Return the approval with an id from a client; raises `ApprovalNotFound`, also if malformed."""
-        found = self.filter(id=parse_id(str(approval_id))).first()
-        if found is None:
-            raise ApprovalNotFound()
-        return found
-
 
 class Approval(models.Model):
     """A question whether an agent may do one act, its answer, and the use of the receipt.
 
     `action_hash` names the act in receipts. `decision_id`: the decision that asked, if one did. `expires_at`
     ends the wait for an answer and the use of the receipt alike. `jti` and `receipt`: of an approved one.
+    `owner_email` and `owner_digest`: of the link that the agent's owner was sent, if any.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -101,11 +97,13 @@ class Approval(models.Model):
     expires_at = models.DateTimeField()
     decided_at = models.DateTimeField(null=True)
     decided_by = models.CharField(max_length=255, null=True)  # noqa: DJ001
-    decided_by_kind = models.CharField(max_length=16, choices=ActorKind.choices, null=True)  # noqa: DJ001
+    decided_by_kind = models.CharField(max_length=16, choices=DeciderKind.choices, null=True)  # noqa: DJ001
     note = models.CharField(max_length=MAX_NOTE_LENGTH, blank=True)
     used_at = models.DateTimeField(null=True)
     jti = models.UUIDField(null=True)
     receipt = models.TextField(null=True)  # noqa: DJ001
+    owner_email = models.CharField(max_length=MAX_EMAIL_LENGTH, null=True)  # noqa: DJ001
+    owner_digest = models.CharField(max_length=64, null=True)  # noqa: DJ001
 
     objects = ApprovalQuerySet.as_manager()
 
@@ -117,16 +115,17 @@ class Approval(models.Model):
         ]
         constraints = [
             UniqueConstraint(
-                fields=["tenant", "agent_id", "action_hash"],
+                fields=["tenant", "agent_id", "action_hash", "action_type"],
                 condition=Q(status="pending"),
-                name="approvals_one_pending_an_act",
+                nulls_distinct=False,
+                name="approvals_one_pending_a_type",
             ),
             CheckConstraint(condition=Q(status__in=ApprovalStatus.values), name="approvals_status_known"),
             CheckConstraint(
                 condition=Q(risk_band=None) | Q(risk_band__in=BANDS), name="approvals_band_known"
             ),
             CheckConstraint(
-                condition=Q(decided_by_kind=None) | Q(decided_by_kind=ActorKind.PERSON),
+                condition=Q(decided_by_kind=None) | Q(decided_by_kind__in=DeciderKind.values),
                 name="approvals_decided_by_people",
             ),
             CheckConstraint(

@@ -17,7 +17,8 @@ WAIT: Final = OpenApiParameter(
     description="Answer once the approval is decided, at the latest after so many seconds.",
 )
 OPEN_TEXT: Final = (
-    "Asks the tenant's officers whether an agent may do one act. Only a person decides, in the console. "
+    "Asks the tenant's officers whether an agent may do one act. Only a person decides: in the console, or "
+    "the agent's owner by a link that is mailed. "
     "While the same act of the same agent waits for a decision, the answer is that approval. Events "
     "`approval.requested` and `approval.decided` are sent to webhooks."
 )

@@ -19,6 +19,7 @@ from gateway.approvals.models import Approval, ApprovalQuerySet
 from people.doors.second_factor import is_shown
 
 WAITING_SHOWN, ENDED_SHOWN = 50, 20
+VERDICTS = {"approve": True, "deny": False}
 
 
 def context_of(request: HttpRequest, rows: ApprovalQuerySet, now: datetime) -> dict[str, Any]:
@@ -33,23 +34,20 @@ def context_of(request: HttpRequest, rows: ApprovalQuerySet, now: datetime) -> d
     shown = waiting[:WAITING_SHOWN]
     return {
         "title": "Approvals",
-        "page_url": _url(),
+        "page_url": url_of(None),
         "count": f"{WAITING_SHOWN} or more" if len(waiting) > WAITING_SHOWN else len(waiting),
         "waiting": [{**_told(one), "url": url_of(one), "is_open": one == selected} for one in shown],
         "ended": [{**_told(one), "status": status_chip(one.status_at(now))} for one in ended],
         "links": _links(shown, selected),
         "is_unknown": wanted is not None and found is None,
-        "it": selected and _dossier(request, selected),
+        "it": selected and _dossier(request, selected, now),
     }
 
 
 def url_of(approval: Approval | None) -> str:
     """Return where the page shows an approval that waits."""
-    return _url() if approval is None else f"{_url()}?{urlencode({'approval': approval.id})}"
-
-
-def _url() -> str:
-    return reverse("admin:approvals_approval_changelist")
+    page = reverse("admin:approvals_approval_changelist")
+    return page if approval is None else f"{page}?{urlencode({'approval': approval.id})}"
 
 
 def _told(approval: Approval) -> dict[str, Any]:
@@ -66,6 +64,19 @@ def _told(approval: Approval) -> dict[str, Any]:
     }
 
 
+def act_of(approval: Approval) -> dict[str, Any]:
+    """Return what the agent asks for, all of it: a person approves what they can see."""
+    agent = Agent.objects.for_tenant(approval.tenant_id).get(id=approval.agent_id)
+    return {
+        **_told(approval),
+        "agent_id": agent.id,
+        "agent_status": status_chip(agent.status),
+        "action_type": chip(approval.action_type, verbatim=True) if approval.action_type else EMPTY,
+        "details": pretty_json(approval.details, limit=None),
+        "why": admin.site.get_model_admin(BehaviorEvent).why(approval),  # type: ignore[attr-defined]
+    }
+
+
 def _links(waiting: list[Approval], selected: Approval | None) -> dict[str, str]:
     """Return where the keys to the neighbours lead; those that lead nowhere are left out."""
     if selected not in waiting:
@@ -75,20 +86,14 @@ def _links(waiting: list[Approval], selected: Approval | None) -> dict[str, str]
     return {name: url_of(rows[0]) for name, rows in found.items() if rows}
 
 
-def _dossier(request: HttpRequest, approval: Approval) -> dict[str, Any]:
+def _dossier(request: HttpRequest, approval: Approval, now: datetime) -> dict[str, Any]:
     """Return all that a decision needs."""
-    agent = Agent.objects.for_tenant(approval.tenant_id).get(id=approval.agent_id)
-    certificate = Certificate.objects.latest_of(agent)
+    certificate = Certificate.objects.for_tenant(approval.tenant_id).latest_of(approval.agent_id)
     by = approval.requested_by
     return {
-        **_told(approval),
-        "agent_id": agent.id,
-        "agent_status": status_chip(agent.status),
-        "certificate": status_chip(certificate.status) if certificate else "none",
-        "action_type": chip(approval.action_type, verbatim=True) if approval.action_type else EMPTY,
+        **act_of(approval),
+        "certificate": status_chip(certificate.status_at(now)) if certificate else "none",
         "requested_by": visible(names_of([by]).get(by, by)),
-        "details": pretty_json(approval.details, limit=None),  # a person approves what they can see
-        "why": admin.site.get_model_admin(BehaviorEvent).why(approval),  # type: ignore[attr-defined]
         "may_decide": access_of(request).may(OFFICERS, approval.tenant_id),
         "has_factor": is_shown(request),
     }

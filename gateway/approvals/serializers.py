@@ -5,17 +5,17 @@ from typing import Any
 
 from rest_framework import serializers
 
-from compliance.api.rest.fields import IdField, StrictIntegerField
+from agents.models import LONGEST_TTL, SHORTEST_TTL
+from compliance.api.rest.fields import ClosedSerializer, IdField, StrictIntegerField
 from compliance.core.json_values import MAX_OCTETS, octets_of
 from events.models import ActionType
 from gateway.approvals.models import Approval, ApprovalStatus
-from gateway.approvals.services import LONGEST_TTL, SHORTEST_TTL
 from gateway.serializers import RouteActionField
 
 DEFAULT_TTL = 3600
 
 
-class OpenApprovalSerializer(serializers.Serializer[Any]):
+class OpenApprovalSerializer(ClosedSerializer):
     """`POST /v1/approvals`."""
 
     agent_id = IdField()
@@ -47,7 +47,10 @@ class ApprovalSerializer(serializers.ModelSerializer[Approval]):
     action_hash = serializers.CharField(
         help_text='SHA-256, in hex, of the RFC 8785 form of `{"action": …, "details": …}`.'
     )
-    decided_by = serializers.CharField(allow_null=True, help_text="The person, as the audit log has them.")
+    decided_by = serializers.CharField(
+        allow_null=True,
+        help_text="The person, as the audit log has them: `person:<id>`, or `owner:<e-mail>` by a link.",
+    )
 
     class Meta:
         model = Approval

@@ -1,31 +1,52 @@
 """Open an approval, decide on it, use its receipt once, and end what has expired."""
 
+import hashlib
+import secrets
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from hmac import compare_digest
 from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
 
+from agents import mailing
 from agents.models import Agent, AgentDid, AgentStatus
 from auditlog import services as auditlog
-from auditlog.vocabulary import Actor, ActorKind, AuditAction
+from auditlog.vocabulary import OWNER, Actor, ActorKind, AuditAction
 from certificates.models import Certificate, CertificateStatus
+from compliance.console.addresses import prefix_of
 from compliance.core import environments
 from compliance.core.identifiers import new_id
 from compliance.stores import sweeps
 from gateway.approvals import receipts
-from gateway.approvals.errors import ApprovalRefused, NotDecidedByKey, RefusedReason, TooManyPending
-from gateway.approvals.models import Approval, ApprovalStatus
+from gateway.approvals.errors import (
+    ApprovalRefused,
+    NotDecidedByKey,
+    NotTheOwner,
+    RefusedReason,
+    TooManyPending,
+)
+from gateway.approvals.models import Approval, ApprovalStatus, DeciderKind
 from gateway.approvals.receipts import Receipt
 from webhooks.publishing import publish
 from webhooks.vocabulary import EventName
 
 MOST_PENDING: Final = 20
 """How many approvals of one agent may wait: more would bury the others in the inbox."""
-SHORTEST_TTL, LONGEST_TTL = 60, 86_400
-"""In seconds; the longest is that of a token, for which a key stays published after it has signed."""
 SWEPT_AT_ONCE: Final = 500
+SWEEP: Final = Actor.system("approvals.sweep")
+REPLACED: Final = "Replaced: the act was asked about at a higher risk."
+OWNER_TEXT: Final = """The agent asks whether it may do one act:
+
+    {action}{risk}
+
+See the details and decide, until {expires:%Y-%m-%d %H:%M} UTC:
+
+{address}
+
+The link decides once. Do not forward it: who opens it can decide in your name.
+"""
 
 
 def open_approval(
@@ -46,18 +67,22 @@ def open_approval(
 ) -> Approval:
     """Ask people whether an agent may do an act, or return the approval that waits for the same act already.
 
-    One that shows people another type of action, or a lower band, is replaced. Raises AgentNotFound,
-    TooManyPending, `ApprovalRefused` (agent_not_active), and `Invalid` for details without an RFC 8785 form.
+    Each type of action is asked about by itself; an approval that shows people a lower band is replaced.
+    Raises AgentNotFound, TooManyPending, `ApprovalRefused` (agent_not_active), and `Invalid` for details
+    without an RFC 8785 form.
     """
     digest = receipts.action_hash(action_name, details)
     with environments.atomic():
         agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
         own = Approval.objects.for_tenant(tenant_id).of_agent(agent.id)
-        same = own.filter(status=ApprovalStatus.PENDING, action_hash=digest).locked().first()
-        if same is not None:
-            if same.status_at(now) is ApprovalStatus.PENDING and same.shows(action_type, risk_band):
+        for same in own.filter(status=ApprovalStatus.PENDING, action_hash=digest).locked():
+            if same.status_at(now) is ApprovalStatus.EXPIRED:
+                _expire(same, "expired", SWEEP, now)
+            elif same.shows(action_type, risk_band):
                 return same
-            _expire(same, now)
+            elif same.action_type == action_type:
+                same.note = REPLACED
+                _expire(same, "replaced", actor, now)
         _require_active(agent, now)
         if own.pending(now).count() >= most_pending:
             raise TooManyPending()
@@ -77,6 +102,7 @@ def open_approval(
             requested_at=now,
             expires_at=now + timedelta(seconds=ttl_seconds),
         )
+        _ask_owner(approval, agent, now)
         approval.save(force_insert=True)
         _record(approval, AuditAction.APPROVAL_REQUESTED, "requested", actor, now)
         asked = {name: getattr(approval, name) for name in ("risk_score", "risk_band", "expires_at")}
@@ -90,22 +116,23 @@ def decide(
     """Approve an act, with a receipt, or deny it; the first decision counts.
 
     The HSM signs before the transaction, which checks again. Raises ApprovalNotFound, `NotDecidedByKey`
-    unless a person decides, `ApprovalRefused` (already_decided, expired, agent_not_active), and 503 errors.
+    unless a person decides, `NotTheOwner` for an owner by a link who is that no more, `ApprovalRefused`
+    (already_decided, expired, agent_not_active), and 503 errors.
     """
     if actor.kind is not ActorKind.PERSON:
         raise NotDecidedByKey()
     own = Approval.objects.for_tenant(tenant_id)
     approval = own.find(approval_id)
     agents = Agent.objects.for_tenant(tenant_id)
-    _check_decidable(approval, agents.find(approval.agent_id), approved, now)
+    _check_decidable(approval, agents.find(approval.agent_id), actor, approved, now)
     jti = new_id() if approved else None
     receipt = _signed(approval, jti, actor, now) if jti else None
     with environments.atomic():
         agent = agents.locked().find(approval.agent_id)
         approval = own.locked().find(approval_id)
-        _check_decidable(approval, agent, approved, now)
+        _check_decidable(approval, agent, actor, approved, now)
         approval.status = ApprovalStatus.APPROVED if approved else ApprovalStatus.DENIED
-        approval.decided_at, approval.decided_by, approval.decided_by_kind = now, actor.id, actor.kind
+        approval.decided_at, approval.decided_by, approval.decided_by_kind = now, actor.id, _kind(actor)
         approval.note, approval.jti, approval.receipt = note, jti, receipt
         approval.save(
             update_fields=[
@@ -116,6 +143,18 @@ def decide(
         said = {name: getattr(approval, name) for name in ("status", "decided_by", "decided_at", "note")}
         _announce(approval, EventName.APPROVAL_DECIDED, now, **said)
     return approval
+
+
+def asked_by_link(approval_id: UUID, token: str) -> Approval | None:
+    """Return the approval, whatever became of it, whose owner was sent the link with this secret.
+
+    None too once the agent has another owner: what it asks for is not theirs to see.
+    """
+    found = Approval.objects.select_related("tenant").filter(id=approval_id).first()
+    if found is None or not compare_digest(found.owner_digest or "", _digest(token)):
+        return None
+    agent = Agent.objects.for_tenant(found.tenant_id).find(found.agent_id)
+    return found if _is_owned(agent, found) else None
 
 
 def consume(
@@ -148,7 +187,7 @@ def consume(
             raise ApprovalRefused(RefusedReason.EXPIRED)
         _require_active(agent, now)
         if not approval.shows(action_type, risk_band):
-            raise ApprovalRefused(RefusedReason.WRONG_ACTION)
+            raise ApprovalRefused(RefusedReason.NOT_SHOWN)
         approval.status, approval.used_at = ApprovalStatus.USED, now
         approval.save(update_fields=["status", "used_at"])
         _record(approval, AuditAction.APPROVAL_USED, "used", Actor.agent(agent.id), now)
@@ -160,6 +199,35 @@ def sweep(*, now: datetime) -> int:
     Approval.objects.old(now).delete()
     overdue = Approval.objects.overdue(now).order_by("expires_at", "id")
     return sweeps.each(overdue.values_list("id", flat=True)[:SWEPT_AT_ONCE], lambda one: _sweep_one(one, now))
+
+
+def _ask_owner(approval: Approval, agent: Agent, now: datetime) -> None:
+    """Have a link mailed to the agent's owner that decides on the approval, which is not stored yet."""
+    token = secrets.token_urlsafe(32)
+    path = f"{prefix_of(environments.current())}approve/{approval.id}/{token}/"
+    text = OWNER_TEXT.format(
+        action=mailing.line(approval.action_name),
+        risk=f" (risk: {approval.risk_band})" if approval.risk_band else "",
+        expires=approval.expires_at,
+        address=f"{settings.BASE_URL}{path}",
+    )
+    to, subject = filter(None, [agent.owner_email]), f"May {agent.name} do this? Decide as its owner"
+    if mailing.tell(to=tuple(to), agents=[agent], subject=subject, text=text, now=now):
+        approval.owner_email, approval.owner_digest = agent.owner_email, _digest(token)
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _kind(actor: Actor) -> DeciderKind:
+    return DeciderKind.OWNER if actor.id.startswith(OWNER) else DeciderKind.PERSON
+
+
+def _is_owned(agent: Agent, approval: Approval) -> bool:
+    """Return whether the person who was sent the link still owns the agent; letter case does not matter."""
+    asked, owner = approval.owner_email, agent.owner_email
+    return bool(asked and owner and asked.casefold() == owner.casefold())
 
 
 def _announce(approval: Approval, name: EventName, now: datetime, **more: Any) -> None:
@@ -174,14 +242,14 @@ def _sweep_one(approval_id: UUID, now: datetime) -> int:
         found = Approval.objects.overdue(now).filter(id=approval_id).locked().first()
         if found is None:
             return 0
-        _expire(found, now)
+        _expire(found, "expired", SWEEP, now)
     return 1
 
 
-def _expire(approval: Approval, now: datetime) -> None:
+def _expire(approval: Approval, verb: str, actor: Actor, now: datetime) -> None:
     approval.status = ApprovalStatus.EXPIRED
-    approval.save(update_fields=["status"])
-    _record(approval, AuditAction.APPROVAL_EXPIRED, "expired", Actor.system("approvals.sweep"), now)
+    approval.save(update_fields=["status", "note"])
+    _record(approval, AuditAction.APPROVAL_EXPIRED, verb, actor, now)
 
 
 def _signed(approval: Approval, jti: UUID, actor: Actor, now: datetime) -> str:
@@ -203,7 +271,9 @@ def _signed(approval: Approval, jti: UUID, actor: Actor, now: datetime) -> str:
     )
 
 
-def _check_decidable(approval: Approval, agent: Agent, approved: bool, now: datetime) -> None:
+def _check_decidable(approval: Approval, agent: Agent, actor: Actor, approved: bool, now: datetime) -> None:
+    if _kind(actor) is DeciderKind.OWNER and not _is_owned(agent, approval):
+        raise NotTheOwner()
     status = approval.status_at(now)
     if status is not ApprovalStatus.PENDING:
         is_late = status is ApprovalStatus.EXPIRED and approval.decided_at is None
@@ -214,8 +284,7 @@ def _check_decidable(approval: Approval, agent: Agent, approved: bool, now: date
 
 def _require_active(agent: Agent, now: datetime) -> None:
     """Raise unless the agent may act: as for delegating, one that was never certified may."""
-    own = Certificate.objects.for_tenant(agent.tenant_id).of_agent(agent.id)
-    certificate = own.order_by("-issued_at", "-id").first()
+    certificate = Certificate.objects.for_tenant(agent.tenant_id).latest_of(agent)
     is_revoked = certificate is not None and certificate.status_at(now) != CertificateStatus.ACTIVE
     if is_revoked or agent.status in (AgentStatus.SUSPENDED, AgentStatus.RETIRED):
         raise ApprovalRefused(RefusedReason.AGENT_NOT_ACTIVE)

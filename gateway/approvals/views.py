@@ -1,6 +1,5 @@
 """`/v1/approvals`: ask for an approval, and wait for the answer. No API key decides."""
 
-import re
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -11,7 +10,7 @@ from agents.errors import AgentNotFound
 from auditlog.vocabulary import Actor
 from compliance.api.gate import Scope
 from compliance.api.idempotency import idempotent
-from compliance.api.pagination import keyset_page, ok, page, read_choice, read_cursor, read_id, read_limit
+from compliance.api.pagination import newest_first, ok, read_choice, read_id
 from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
 from compliance.api.rest.views import ApiViewSet, validated
@@ -83,15 +82,13 @@ class ApprovalViewSet(ApiViewSet):
         params, moment = request.query_params, now()
         status = read_choice(params, "status", ApprovalStatus.values)
         own = Approval.objects.for_tenant(request.auth.tenant_id).of_agent(read_id(params, "agent_id"))
-        found = keyset_page(
+        return newest_first(
             own.with_status(status, moment),
-            cursor=read_cursor(params),
-            limit=read_limit(params),
+            request,
+            lambda rows: [shown_approval(row, moment) for row in rows],
             field="requested_at",
             heavy="details",
         )
-        rows = [shown_approval(row, moment) for row in found.rows]
-        return page(rows, next_cursor=found.next_cursor, has_next_page=found.has_next)
 
     @extend_schema(
         operation_id="getApproval",
@@ -116,6 +113,6 @@ class ApprovalViewSet(ApiViewSet):
 
 def _read_wait(params: Mapping[str, str]) -> int:
     text = params.get("wait", "0")
-    if not re.fullmatch(r"[0-9]|[12][0-9]|30", text, re.ASCII):
+    if text not in map(str, range(waiting.LONGEST_WAIT + 1)):
         raise Invalid(f"wait must be a whole number from 0 to {waiting.LONGEST_WAIT}")
     return int(text)

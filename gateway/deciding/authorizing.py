@@ -22,10 +22,9 @@ from delegation.errors import ProofRejected, RejectionReason
 from delegation.jose.dpop import Proof
 from delegation.jose.tokens import Delegation
 from delegation.proofs import PresentedProof, ProofCheck
-from gateway.access import known_policies
-from gateway.access.known_policies import TenantPolicies
-from gateway.deciding import asking, decisions, known_routes, violations
+from gateway.deciding import approving, decisions, known_policies, known_routes, violations
 from gateway.deciding.decisions import Passage
+from gateway.deciding.known_policies import TenantPolicies
 from gateway.deciding.known_routes import PLAIN
 from gateway.deciding.refusals import GatewayRefused, ScopeViolated, invalid_token, proof_refused
 from gateway.deciding.requests import DecisionRequest, action_of, credential_of, original_of
@@ -104,7 +103,9 @@ async def decide(
             case.outcome = decisions.of_serial(route, action, certificate, tenant_id=tenant_id)
 
     _each(cases, settle)
-    passing = {case.request.tenant_id for case in cases if isinstance(case.outcome, Passage)}
+    passing = {
+        (case.request.tenant_id, case.outcome.agent_id) for case in cases if isinstance(case.outcome, Passage)
+    }
     policies = await known_policies.find(passing, asker) if passing else {}
     return [_answer(case, policies) for case in cases]
 
@@ -117,7 +118,7 @@ def _answer(
         of_tenant = policies[case.request.tenant_id]
         policy = of_tenant.policy_for(outcome.agent_id, route.id if route.name else None)
         if policy.asks(outcome.action, outcome.risk_band):
-            return Deferred(partial(asking.settled, outcome, request=case.request, policy=policy))
+            return Deferred(partial(approving.settled, outcome, request=case.request, policy=policy))
     if isinstance(outcome, ScopeViolated):
         record = partial(violations.recorded, outcome, request=case.request, kind=case.kind)
         return Deferred(partial(record, route=case.route.name, action=case.action))

@@ -35,7 +35,7 @@ OF_AGENT: Final = {
     NotStanding.CERTIFICATE_REVOKED: "Certificate is revoked",
     NotStanding.CERTIFICATE_EXPIRED: "Certificate has expired",
 }
-STOPPED: Final = {
+_STOPPED: Final = {
     AgentStatus.SUSPENDED.value: NotStanding.AGENT_SUSPENDED,
     AgentStatus.RETIRED.value: NotStanding.AGENT_RETIRED,
     CertificateStatus.REVOKED.value: NotStanding.CERTIFICATE_REVOKED,
@@ -70,6 +70,11 @@ class Passage:
     assurance: RootAssurance
 
 
+def stopped_by(agent_status: str, certificate_status: str) -> NotStanding | None:
+    """Why an agent may not act, if it or its latest certificate is stopped."""
+    return _STOPPED.get(agent_status) or _STOPPED.get(certificate_status)
+
+
 def of_serial(route: GatewayRoute, action: str, found: Verification | None, *, tenant_id: UUID) -> Passage:
     """The passage of the agent that a serial number names. Raises: GatewayRefused."""
     if found is None or not _is_admitted(route, found.certificate.tenant_id, tenant_id):
@@ -77,8 +82,7 @@ def of_serial(route: GatewayRoute, action: str, found: Verification | None, *, t
         unknown = {"WWW-Authenticate": SERIAL_CHALLENGE}
         raise GatewayRefused(401, "Certificate not found", "certificate_unknown", headers=unknown)
     certificate, agent = found.certificate, found.certificate.agent
-    fault = STOPPED.get(agent.status) or STOPPED.get(found.status)
-    if fault is not None:
+    if fault := stopped_by(agent.status, found.status):
         raise GatewayRefused(403, OF_AGENT[fault], fault.value)
     if agent.status != AgentStatus.ACTIVE:
         raise GatewayRefused(403, "Agent is not active", "agent_not_active")

@@ -5,8 +5,7 @@ from time import monotonic
 from uuid import UUID
 
 from compliance.core import environments
-from compliance.core.bounded_cache import BoundedCache
-from compliance.core.environments import Environment
+from compliance.core.bounded_cache import RecentlyRead
 from compliance.stores import sql
 from compliance.stores.asking import Asker
 from compliance.stores.async_postgres import Query
@@ -14,13 +13,9 @@ from gateway.models import GatewayCredential, GatewayRoute
 
 PLAIN = GatewayRoute(name="", credentials=GatewayCredential.values)
 """The route of a request that names none: any credential of the tenant's own agents."""
-FRESH_SECONDS = 0.8
-"""How long a route is not read again; every process decides by a changed one within a second."""
-KEPT = 5_000
-
 _Name = tuple[UUID, str]
 """A tenant, and the name of its route."""
-_known: "BoundedCache[tuple[Environment, _Name], tuple[float, GatewayRoute]]" = BoundedCache(KEPT)
+_known: RecentlyRead[_Name, GatewayRoute] = RecentlyRead(5_000)
 _COLUMNS = [field.attname for field in GatewayRoute._meta.concrete_fields]
 _NAMED = f"""
 SELECT {", ".join(_COLUMNS)} FROM {GatewayRoute._meta.db_table}
@@ -30,21 +25,18 @@ WHERE (tenant_id, name) IN (SELECT * FROM unnest($1::uuid[], $2::text[]))
 
 async def find(names: Collection[_Name], asker: Asker) -> Mapping[_Name, GatewayRoute]:
     """Find the routes of these names in the current environment, by one statement or by none."""
-    environment, read_at = environments.current(), monotonic()
-    known = {name: _known.get((environment, name)) for name in names}
-    found = {name: kept[1] for name, kept in known.items() if kept and read_at < kept[0] + FRESH_SECONDS}
+    found, read_at = _known.of(names), monotonic()
     stale = [name for name in names if name not in found]
     if stale:
         asked = Query(_NAMED, [sql.array(tenant for tenant, _ in stale), [name for _, name in stale]])
         (rows,), _ = await asker.ask([asked])
-        for row in rows:
-            route = GatewayRoute.from_db(environments.alias(), _COLUMNS, row)
-            found[route.tenant_id, route.name] = route
-            _known.put((environment, (route.tenant_id, route.name)), (read_at, route))
+        routes = [GatewayRoute.from_db(environments.alias(), _COLUMNS, row) for row in rows]
+        read = {(route.tenant_id, route.name): route for route in routes}
+        _known.keep(read, read_at=read_at)
+        found |= read
     return found
 
 
 def forget(tenant_id: UUID, name: str) -> None:
     """Read the route again at its next use in this process."""
-    environment = environments.current()
-    environments.on_commit(lambda: _known.drop((environment, (tenant_id, name))))
+    _known.forget((tenant_id, name))

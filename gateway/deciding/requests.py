@@ -34,7 +34,7 @@ class OriginalRequest:
 
 @dataclass(frozen=True, slots=True)
 class DecisionRequest:
-    """A gateway's question. `authorization`, `proof` and `approval` are headers of the client, unread."""
+    """A gateway's question. `authorization`, `proof` and `receipt` are headers of the client, unread."""
 
     tenant_id: UUID
     key_id: UUID
@@ -45,7 +45,7 @@ class DecisionRequest:
     authorization: str | None
     proof: str | None
     original: OriginalRequest | None
-    approval: str | None = None
+    receipt: str | None = None
 
 
 def read(request: EndpointRequest) -> DecisionRequest:
@@ -65,7 +65,7 @@ def read(request: EndpointRequest) -> DecisionRequest:
         authorization=headers.get("authorization") if is_clients else None,
         proof=headers.get("dpop"),
         original=_original(headers),
-        approval=_own(headers, APPROVAL),
+        receipt=_own(headers, APPROVAL),
     )
 
 

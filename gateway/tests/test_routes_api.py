@@ -17,7 +17,7 @@ from gateway.deciding import known_routes
 from gateway.models import GatewayRoute
 from gateway.tests.factories import Gateway, make_route
 from tenancy.models import Tenant
-from tenancy.tests.factories import make_key, make_tenant, make_test_key
+from tenancy.tests.factories import make_key, make_tenant
 
 pytestmark = pytest.mark.django_db(databases="__all__")
 
@@ -132,18 +132,6 @@ def test_tenant_has_so_many_routes_and_no_more(
     make_route(tenant)
 
     assert client.post(PATH, {"name": "another", "credentials": ["dpop"]}).status_code == 409
-
-
-def test_another_tenant_and_the_sandbox_see_nothing_of_a_route(api: ApiClient, tenant: Tenant) -> None:
-    route = make_route(tenant)
-    for key in (make_key(make_tenant("Beside")), make_test_key(tenant)):
-        stranger = api.as_key(key)
-        statuses = [
-            stranger.get(f"{PATH}/{route.id}").status_code,
-            stranger.patch(f"{PATH}/{route.id}", {"agents": "any"}).status_code,
-            stranger.delete(f"{PATH}/{route.id}").status_code,
-        ]
-        assert (statuses, stranger.get(PATH).json()["data"]) == ([404, 404, 404], [])
 
 
 def test_each_scope_permits_its_part(api: ApiClient, tenant: Tenant) -> None:

@@ -5,12 +5,11 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from auditlog.actors.names import actor_shown, names_of
-from compliance.console.display import EMPTY, chip, code, moment, visible
+from compliance.console.display import EMPTY, chip, code, moment, row_link, table, visible
 from compliance.core.wording import to_the_minute
 from incidents.duties.clocks import Clock, ClockState
 from incidents.models import Incident, TimelineEntry
@@ -33,7 +32,6 @@ _ENTRY_COLOURS: Final = {
     EntryKind.DEADLINE_MISSED: "danger",
 }
 CERTIFICATES_SHOWN: Final = 200
-_LINK: Final = '<a class="text-link" href="{}">{}</a>'
 
 
 def next_clock(incident: Incident, now: datetime) -> SafeString | str:
@@ -73,7 +71,7 @@ def clocks_table(incident: Incident, now: datetime) -> SafeString:
         )
         for clock in incident.clocks()
     ]
-    return table(("Report", "State", "Runs from", "Due", "Sent", "Where it stands"), rows)
+    return wide_table(("Report", "State", "Runs from", "Due", "Sent", "Where it stands"), rows)
 
 
 def state_chip(clock: Clock, now: datetime) -> SafeString:
@@ -92,17 +90,17 @@ def timeline_table(entries: Sequence[TimelineEntry]) -> SafeString | str:
         )
         for entry in entries
     ]
-    return table(("At", "What", "Description", "By"), rows) if rows else EMPTY
+    return wide_table(("At", "What", "Description", "By"), rows) if rows else EMPTY
 
 
 def attachments_table(entries: Iterable[TimelineEntry]) -> SafeString | str:
     files = [entry.data or {} for entry in entries if entry.kind == EntryKind.ATTACHMENT]
     rows = [(visible(file["name"]), f"{file['size']:,} octets", code(file["sha256"])) for file in files]
-    return table(("File", "Size", "SHA-256"), rows) if rows else EMPTY
+    return wide_table(("File", "Size", "SHA-256"), rows) if rows else EMPTY
 
 
 def agent_link(agent_id: UUID, name: str) -> SafeString:
-    return format_html(_LINK, reverse("admin:agents_agent_change", args=[agent_id]), visible(name))
+    return row_link(visible(name), "agents_agent", agent_id)
 
 
 def agents_table(incident: Incident) -> SafeString:
@@ -110,22 +108,21 @@ def agents_table(incident: Incident) -> SafeString:
         (agent_link(row.agent_id, row.agent_name), moment(row.since), visible(row.why))
         for row in incident.agents.all()
     ]
-    return table(("Agent", "Since", "Why"), rows)
+    return wide_table(("Agent", "Since", "Why"), rows)
 
 
 def certificates_table(incident: Incident) -> SafeString | str:
     """Show the newest certificates, the newest first."""
     newest = incident.certificates.order_by("-since", "-id")[:CERTIFICATES_SHOWN]
-    page = "admin:certificates_certificate_change"
     rows = [
         (
-            format_html(_LINK, reverse(page, args=[row.certificate_id]), row.serial_number),
+            row_link(row.serial_number, "certificates_certificate", row.certificate_id),
             moment(row.since),
             visible(row.why),
         )
         for row in newest
     ]
-    return table(("Certificate", "Since", "Why"), rows) if rows else EMPTY
+    return wide_table(("Certificate", "Since", "Why"), rows) if rows else EMPTY
 
 
 def other_link(incident: Incident) -> SafeString | str:
@@ -133,7 +130,7 @@ def other_link(incident: Incident) -> SafeString | str:
     other = incident.merged_into
     if other is None:
         return EMPTY
-    return format_html(_LINK, reverse("admin:incidents_incident_change", args=[other.id]), other.reference)
+    return row_link(other.reference, "incidents_incident", other.id)
 
 
 def _links(entry: TimelineEntry) -> SafeString:
@@ -142,15 +139,11 @@ def _links(entry: TimelineEntry) -> SafeString:
         ("event", "events_behaviorevent", entry.event_id),
         ("certificate", "certificates_certificate", entry.certificate_id),
     ]
-    found = [(reverse(f"admin:{page}_change", args=[key]), label) for label, page, key in named if key]
-    return format_html_join("", f" · {_LINK}", found)
+    links = ((row_link(label, page, key),) for label, page, key in named if key)
+    return format_html_join("", " · {}", links)
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> SafeString:
-    cells = ((format_html_join("", "<td>{}</td>", ((cell,) for cell in row)),) for row in rows)
-    return format_html(
-        '<div class="console-scroll" tabindex="0"><table class="console-reasons console-roomy">'
-        "<thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>",
-        format_html_join("", '<th scope="col">{}</th>', ((name,) for name in head)),
-        format_html_join("", "<tr>{}</tr>", cells),
-    )
+def wide_table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> SafeString:
+    """Return a table with room in its cells, which scrolls where it is wider than the page."""
+    shown = table(head, rows, classes="console-reasons console-roomy")
+    return format_html('<div class="console-scroll" tabindex="0">{}</div>', shown)

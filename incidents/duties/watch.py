@@ -6,6 +6,7 @@ from uuid import UUID
 
 from auditlog.vocabulary import Actor
 from compliance.core import environments
+from compliance.core.json_values import written
 from compliance.stores.sweeps import each
 from incidents import services
 from incidents.duties.clocks import NEAR, Clock
@@ -57,7 +58,7 @@ def _announce_clock(incident: Incident, clock: Clock, now: datetime) -> int:
     is_near = reached[-1][0] == NEAR
     kind = EntryKind.DEADLINE_NEAR if is_near else EntryKind.DEADLINE_MISSED
     text = f"{clock.kind.label}: its term {'ends soon' if is_near else 'ended without a report on record'}"
-    due = clock.due_at.isoformat() if clock.due_at else None
+    due = written(clock.due_at) if clock.due_at else None
     data = {"clock": clock.kind.value, "stage": reached[-1][0], "due_at": due}
     services.note_deadline(incident=incident, kind=kind, text=text, data=data, actor=WATCH, now=now)
     return 1

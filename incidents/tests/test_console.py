@@ -72,17 +72,6 @@ def test_others_read_and_change_nothing(acme: Tenant, role: Role) -> None:
     assert kinds(incident) == ["opened"]
 
 
-def test_officer_of_another_tenant_finds_no_incident(acme: Tenant) -> None:
-    incident = make_incident(acme)
-    stranger = make_member(make_tenant("Rival"), Role.OFFICER)
-
-    for name in ("change", *ACTIONS):
-        answer = console_of(stranger).get(page(incident, name), follow=True)
-        assert incident.reference not in answer.content.decode()
-    act(stranger, incident, "note", note="n")
-    assert kinds(incident) == ["opened"]
-
-
 def test_officer_merges_by_reference_and_finds_the_incident_by_each_agent(acme: Tenant) -> None:
     officer = make_member(acme, Role.OFFICER)
     first, second = make_incident(acme, agent_name="one"), make_incident(acme, agent_name="two")

@@ -12,6 +12,7 @@ COLUMN: Final = "tenant_id"
 DISTRIBUTED: Final = (
     "agents_agent",
     "certificates_certificate",
+    "delegation_issuedcredential",
     "delegation_issuedtoken",
     "events_behaviorevent",
     "events_eventreview",
@@ -21,6 +22,7 @@ DISTRIBUTED: Final = (
     "inbox_agentqueue",
     "inbox_inboxcomment",
     "inbox_openevent",
+    "otlp_countedspan",
 )
 """Tables divided among the workers by `COLUMN`; the first one anchors the others' colocation."""
 
@@ -63,18 +65,23 @@ LOCAL: Final[Mapping[str, str]] = {
     **_all(_KEYS, "certificates_pooledkey", "certificates_ocspresponder"),
     **_all(_LISTS, "certificates_revocationlist", "certificates_revocationlistpart"),
     **_all(_PROGRESS, "events_riskwatermark", "events_scorerprogress", "wiring_schedulerlease"),
+    "agents_ownermail": "the task sends messages of all tenants",
     **_all(_QUEUE, "webhooks_attempt", "webhooks_delivery", "webhooks_message", "webhooks_webhook"),
     **_all("the signal sender claims streams of all tenants", "signals_stream", "signals_signal"),
     **_all(_FEW, "incidents_incident", "incidents_touchedagent", "incidents_touchedcertificate"),
     **_all(_FEW, "incidents_timelineentry", "incidents_notificationdraft", "reports_report"),
     **_all(_FEW, "reports_reportschedule", "issuers_trustedissuer", "gateway_gatewayroute"),
-    **_all(_FEW, "gateway_askpolicy"),
+    **_all(_FEW, "gateway_askpolicy", "agents_blueprint", "otlp_tracedname"),
     **_all("a few rows for each tenant, written by one task", "events_simulation", "inbox_dayfigures"),
     "certificates_issuance": "an intent is inserted by the statement that takes its key from the pool",
     "tenancy_apikey": "looked up by its digest before the tenant is known",
     "api_idempotencyrecord": "rows of a day; claimed in the transaction of the request, whatever it writes",
+    **_all("a stop's rows are worked on in portions", "stops_kindstop", "stops_stoppedagent"),
+    **_all("as a stop's rows", "agents_blueprintrenewal", "agents_renewedagent"),
+    **_all("the sweep goes on with those of all tenants", "reviews_accessreview", "reviews_accessreviewitem"),
     "approvals_approval": "the sweep marks those of all tenants, and people answer few",
     "gateway_gatewayviolation": "named by a digest; a row says only when it was last recorded",
     **_all("has no tenant_id", "certificates_signedcard", "events_riskday", "events_scorersnapshot"),
+    "figures_actionday": "has no tenant_id; one task counts for all tenants",
 }
 """Tables that stay on the coordinator, each with the reason."""

@@ -69,10 +69,17 @@ TABLES: Final[Mapping[str, Access]] = {
     # django-allauth looks for addresses; there are none.
     **_all(Access(READ), "account_emailaddress", "account_emailconfirmation"),
     "people_externalidentity": Access(ADD_AND_REMOVE),
-    "tenancy_tenant": Access(APPEND | {"UPDATE (enforcement)", "UPDATE (alarm_budget)"}, auditor=READ),
+    "tenancy_tenant": Access(
+        APPEND | {f"UPDATE ({name})" for name in ("enforcement", "alarm_budget", "owner_required")},
+        auditor=READ,
+    ),
     "tenancy_apikey": Access(CHANGE, secret=frozenset({"digest"})),
     # An answer stored for a retry may hold a secret that is shown once.
     "api_idempotencyrecord": Access(CHANGE_AND_REMOVE, NOTHING),
+    "agents_ownermail": Access(ADD_AND_REMOVE | {"UPDATE (next_attempt_at)"}, secret=frozenset({"sealed"})),
+    "agents_blueprintrenewal": Access(APPEND | {"UPDATE (worked_at)", "UPDATE (ended_at)"}),
+    "agents_renewedagent": Access(APPEND | {"UPDATE (outcome)", "UPDATE (replaced_id)", "UPDATE (error)"}),
+    "agents_blueprint": Access(CHANGE),
     **_all(Access(CHANGE), "agents_agent", "delegation_tokenkey", "reports_reportschedule"),
     **_all(Access(CHANGE), "certificates_certificate", "certificates_certificateauthority"),
     **_all(Access(CHANGE), "certificates_issuance", "certificates_signedcard", "webhooks_delivery"),
@@ -81,21 +88,43 @@ TABLES: Final[Mapping[str, Access]] = {
     **_all(Access(CHANGE_AND_REMOVE), "tenancy_membership", "certificates_revocationlist", "reports_report"),
     **_all(Access(CHANGE_AND_REMOVE), "events_riskday", "events_scorersnapshot"),
     **_all(Access(ADD_AND_REMOVE), "certificates_ocspresponder", "certificates_revocationlistpart"),
-    **_all(Access(ADD_AND_REMOVE), "events_markedplace", "inbox_openevent"),
-    "gateway_askpolicy": Access(CHANGE_AND_REMOVE),
+    **_all(Access(ADD_AND_REMOVE), "events_markedplace", "inbox_openevent", "otlp_countedspan"),
+    **_all(Access(CHANGE_AND_REMOVE), "gateway_askpolicy", "otlp_tracedname"),
     **_all(Access(CHANGE_AND_REMOVE), "gateway_gatewayroute", "gateway_gatewayviolation"),
     "approvals_approval": Access(
         ADD_AND_REMOVE
         | {f"UPDATE ({name})" for name in ("status", "decided_at", "decided_by", "decided_by_kind", "note")}
         | {f"UPDATE ({name})" for name in ("used_at", "jti", "receipt")},
-        secret=frozenset({"receipt"}),
+        secret=frozenset({"receipt", "owner_digest"}),
+    ),
+    "stops_kindstop": Access(
+        APPEND
+        | {f"UPDATE ({name})" for name in ("state", "stopped", "skipped", "failed", "released", "ended_at")}
+        | {f"UPDATE ({name})" for name in ("root", "receipt", "release_reason", "released_by")}
+        | {f"UPDATE ({name})" for name in ("released_by_kind", "released_at", "worked_at")}
+    ),
+    "stops_stoppedagent": Access(
+        APPEND
+        | {f"UPDATE ({name})" for name in ("outcome", "serial_number", "decided_at", "suspended")}
+        | {"UPDATE (told)", "UPDATE (release)"}
+    ),
+    "reviews_accessreview": Access(
+        APPEND
+        | {f"UPDATE ({name})" for name in ("match", "reviewer", "state", "next_at", "overdue_at")}
+        | {f"UPDATE ({name})" for name in ("ended_at", "root", "record")}
+    ),
+    "reviews_accessreviewitem": Access(
+        APPEND
+        | {f"UPDATE ({name})" for name in ("decision", "removed", "note", "seen", "problem", "applied_at")}
+        | {f"UPDATE ({name})" for name in ("decided_by", "decided_by_kind", "decided_at", "next_try_at")}
     ),
     "inbox_inboxcomment": Access(APPEND),
     "inbox_agentqueue": Access(CHANGE),
-    "inbox_dayfigures": Access(CHANGE_AND_REMOVE),
+    **_all(Access(CHANGE_AND_REMOVE), "inbox_dayfigures", "figures_actionday"),
     "delegation_issuedtoken": Access(
         ADD_AND_REMOVE | {"UPDATE (revoked_at)", "UPDATE (revoked_by)", "UPDATE (revocation_reason)"}
     ),
+    "delegation_issuedcredential": Access(ADD_AND_REMOVE),
     "issuers_trustedissuer": Access(CHANGE_AND_REMOVE),
     "certificates_endedhold": Access(APPEND | {"UPDATE (end_crl_number)"}),
     "certificates_pooledkey": Access(ADD_AND_REMOVE | {"UPDATE (created_at)"}),

@@ -25,13 +25,11 @@ from cryptography import x509
 from bench.harness.stats import percentile
 from compliance.api.exceptions import DATABASE_DOWN
 from compliance.outbound.tests.receivers import answer, receiving
-from compliance.tests import test_stack
-from compliance.tests.test_stack import Stack
+from compliance.tests.stack import Stack
 from compliance.tests.waiting import eventually
 
 pytestmark = [pytest.mark.drill, pytest.mark.long]
 
-stack = test_stack.stack
 FACTOR, LEAST_SECONDS, LISTED_SECONDS = 3, 0.25, 5.0
 ATTACK_SECONDS = 12.0  # over which the samples beside an attack are spread
 LONG_POLL_SECONDS = 5.0

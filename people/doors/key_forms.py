@@ -1,10 +1,12 @@
-"""django-allauth's forms of security keys, with the keys' counters, and hostile answers refused."""
+"""django-allauth's forms of one's own password and of security keys, with hostile answers refused."""
 
 import json
 import struct
 from contextlib import suppress
 from typing import Any, Final
 
+from allauth.account.adapter import get_adapter
+from allauth.account.forms import ChangePasswordForm
 from allauth.core import context
 from allauth.mfa.models import Authenticator
 from allauth.mfa.webauthn.forms import AddWebAuthnForm, AuthenticateWebAuthnForm
@@ -140,3 +142,13 @@ def _go_on_counting(authenticator: Authenticator, count: int) -> None:
             raise ValueError("counter")
         kept.data["sign_count"] = count
         kept.save(update_fields=["data"])
+
+
+class OwnPasswordForm(ChangePasswordForm):
+    """A person's new password; the current one is no easier to guess than at the sign-in."""
+
+    def clean_oldpassword(self) -> str:
+        adapter, shown = get_adapter(), self.cleaned_data.get("oldpassword", "")
+        if not adapter.reauthenticate(self.user, shown):
+            raise adapter.validation_error("enter_current_password")
+        return str(shown)

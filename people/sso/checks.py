@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage
 
-from compliance.settings.regular_files import read_text
+from compliance.settings.declaring import read_text
 from people.sso.configuration import has_secret, is_safe_address, sign_on
 from people.sso.tokens import KEY_TYPES
 

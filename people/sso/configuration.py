@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from compliance.console.addresses import within
 from compliance.core.environments import Environment
-from compliance.settings.regular_files import read_text
+from compliance.settings.declaring import read_text
 from people.errors import ProviderUnavailable
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})

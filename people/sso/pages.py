@@ -21,17 +21,17 @@ from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.http import require_GET, require_POST
 
 from auditlog.actors.requests import actor_of
-from auditlog.vocabulary import Actor
+from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.errors import ServiceError
-from people.doors import links
+from people.doors import attempts, links
 from people.doors.link_pages import LINK
 from people.errors import IdentityTaken, LinkIsOver, ProviderUnavailable, SignOnRefused
 from people.models import Person
 from people.sso import flow as flows
-from people.sso import identities, marks, records
+from people.sso import identities, marks
 from people.sso.configuration import SignOn, is_only_way, sign_on
 from people.sso.flow import Flow, Purpose, Shown
 
@@ -297,9 +297,7 @@ def _refused(
     user: User | None = None,
 ) -> HttpResponse:
     reason = refusal.reason
-    records.record_failure(
-        request, reason=reason, issuer=config.issuer, subject=subject, user=user, now=moment
-    )
+    _record_failure(request, reason=reason, issuer=config.issuer, subject=subject, user=user, now=moment)
     text = EXPLANATIONS.get(reason, OTHERWISE)
     return _told(request, "Not signed in", text, reason, status=403)
 
@@ -315,3 +313,16 @@ def _unavailable(request: HttpRequest, error: ProviderUnavailable, config: SignO
 def _told(request: HttpRequest, title: str, text: str, reason: str, *, status: int) -> HttpResponse:
     context = {**admin.site.each_context(request), "title": title, "text": text, "reason": reason}
     return TemplateResponse(request, "admin/people/sso/told.html", context, status=status)
+
+
+def _record_failure(
+    request: HttpRequest, *, reason: str, issuer: str, subject: str | None, user: User | None, now: datetime
+) -> None:
+    """Audit a single sign-on that failed, bounded as by password; `subject` and `user` are proved."""
+    with environments.use(Environment.LIVE):
+        person = Person.objects.filter(user=user).first() if user else None
+        metadata: dict[str, Any] = {"sign_on": issuer, "reason": reason}
+        metadata |= {"subject": subject} if subject else {}
+        metadata |= {"address": attempts.address_of(request)}
+        text = f"Single sign-on failed: {reason}"
+        attempts.record_bounded(AuditAction.PERSON_SIGN_IN_FAILED, person, text, metadata, attempts.DOOR, now)

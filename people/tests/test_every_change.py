@@ -51,7 +51,8 @@ READING = {
         *("console_overview", "console_system"),
     ),
     *("auditlog_auditentry_proof", "auditlog_auditentry_verify"),
-    *("link", "link_password", "enrol_app", "enrol_key", "account_login", "account_set_password"),
+    *("link", "link_password", "approval_link", "approval_link_form"),
+    *("enrol_app", "enrol_key", "account_login", "account_set_password"),
     # Other tests show a password and key again; a key's name is its person's own affair.
     *("account_reauthenticate", "mfa_reauthenticate_webauthn", "mfa_edit_webauthn"),
     *("mfa_index", "mfa_authenticate", "mfa_view_recovery_codes", "mfa_download_recovery_codes"),
@@ -143,6 +144,12 @@ def suspend_agent(world: World) -> None:
     agent = world.rows["agents_agent"]
     agent.status = AgentStatus.SUSPENDED
     agent.save(update_fields=["status"])
+
+
+def give_agent_an_owner(world: World) -> None:
+    agent = world.rows["agents_agent"]
+    agent.owner_name, agent.owner_email = "Kim", "kim@example.com"
+    agent.save(update_fields=["owner_name", "owner_email"])
 
 
 def switch_webhook_off(world: World) -> None:
@@ -252,6 +259,7 @@ PREPARED: dict[str, Callable[[World], None]] = {
     "auth_user_reset_second_factor": give_user_an_app,
     "account_change_password": set_own_password,
     "agents_agent_reinstate": suspend_agent,
+    "agents_agent_successor": give_agent_an_owner,
     "webhooks_webhook_on": switch_webhook_off,
     "issuers_trustedissuer_on": switch_issuer_off,
     "signals_stream_resume": pause_stream,
@@ -268,6 +276,7 @@ PREPARED: dict[str, Callable[[World], None]] = {
 DOWNLOADS = {
     *("reports_report_pdf", "reports_report_json", "reports_report_zip", "auditlog_auditentry_export"),
     *("incidents_incident_export", "incidents_incident_draft_pdf", "incidents_incident_draft_json"),
+    "agents_agent_attestation",
 }
 FIXED_ARGUMENTS = {
     "auditlog_auditentry_export": ["csv"],
@@ -311,7 +320,9 @@ FORMS: dict[str, Callable[[World], dict[str, Any]]] = {
         "tenant": world.tenant.id,
         "url": "https://hooks.example.org/events",
         "events": ["agent.created"],
+        "format": "standard",
     },
+    "otlp_tracedname_map": lambda world: {"agent": str(world.rows["agents_agent"].pk)},
     "gateway_gatewayroute_add": lambda world: {**ROUTE, "tenant": world.tenant.id},
     "gateway_gatewayroute_change": lambda world: ROUTE,
     "gateway_askpolicy_add": lambda world: {**POLICY, "tenant": world.tenant.id, "applies_to": "tenant"},
@@ -330,9 +341,29 @@ FORMS: dict[str, Callable[[World], dict[str, Any]]] = {
         "cadence": "month",
     },
     "incidents_incident_assess": lambda world: {"severity": "high", "owner": "kim"},
+    "agents_agent_owner": lambda world: {"role": "owner", "name": "Kim", "email": "kim@example.com"},
+    "agents_agent_successor": lambda world: {"role": "owner", "name": "Lee", "email": "lee@example.com"},
     "incidents_incident_merge": lambda world: {"into": make_incident(world.tenant).reference},
     "incidents_incident_sent": lambda world: {"report": "ai_act.report"},
     "incidents_incident_attach": lambda world: {"name": "log.txt", "size": "1", "sha256": "a" * 64},
+    "agents_blueprint_add": lambda world: {"tenant": world.tenant.id, "name": "kind"},
+    "agents_blueprint_change": lambda world: {"name": "other", "validity_days": "30"},
+    "agents_blueprint_renew": lambda world: {"agents": ["all"]},
+    "stops_kindstop_add": lambda world: {
+        "tenant": world.tenant.id,
+        "kind": "all",
+        "reason": "drill",
+        "typed": str(world.tenant.agents.count()),
+    },
+    "reviews_accessreview_add": lambda world: {
+        "tenant": world.tenant.id,
+        "reviewer": "kim@example.com",
+        "days": "14",
+    },
+    "reviews_accessreview_agents": lambda world: {
+        "agent": world.rows["agents_agent"].pk,
+        "act": "keep",
+    },
     "events_simulation_add": lambda world: {
         "tenant": world.tenant.id,
         "threshold": "0.85",

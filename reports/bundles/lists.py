@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from auditlog.vocabulary import AuditAction
 from compliance.api.rest.renderers import dumps
@@ -37,7 +37,11 @@ def gather_lists(frame: Frame) -> list[RowList]:
     high_risk = delays.with_reviews(events_of(frame).high_risk())
     stops = entries.of_type(AuditAction.AGENT_HIGH_RISK)
     return [
-        _list(Rows.AGENTS, agents_of(frame).order_by("-created_at", "-id"), _AGENT),
+        _list(
+            Rows.AGENTS,
+            agents_of(frame).annotate(has_owner=Q(owner_email__isnull=False)).order_by("-created_at", "-id"),
+            _AGENT,
+        ),
         _list(
             Rows.CERTIFICATES,
             certificates_of(frame).order_by("-issued_at", "-id"),
@@ -49,7 +53,17 @@ def gather_lists(frame: Frame) -> list[RowList]:
     ]
 
 
-_AGENT = ("id", "name", "model", "version", "model_hash", "status", "created_at", "status_changed_at")
+_AGENT = (
+    "id",
+    "name",
+    "model",
+    "version",
+    "model_hash",
+    "status",
+    "created_at",
+    "status_changed_at",
+    "has_owner",
+)
 _CERTIFICATE = (
     *("id", "serial_number", "agent_id", "issued_at", "expires_at"),
     *("status", "revoked_at", "revocation_code", "revocation_reason"),

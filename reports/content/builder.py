@@ -6,14 +6,14 @@ members.
 
 import hashlib
 import json
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import rfc8785
 
-from compliance.core.json_values import Json
+from compliance.core.json_values import Json, written
 from reports.content import eu_ai_act, mica
 from reports.content.controls import Control
 from reports.content.facts import Facts, Frame, Spread
@@ -44,9 +44,9 @@ def build(kind: ReportType, frame: Frame, facts: Facts) -> Json:
         "notice": NOTICE,
         "type": kind.value,
         "regulation": regulation.act | {"applications": regulation.applications},
-        **_frame(frame),
-        "covered_from": _json(facts.covered_from or frame.start),
-        "retention": _json(
+        **framed(frame),
+        "covered_from": to_json(facts.covered_from or frame.start),
+        "retention": to_json(
             {
                 "event_retention_days": facts.event_retention_days,
                 "audit_retention_days": facts.audit_retention_days,
@@ -64,12 +64,12 @@ def build(kind: ReportType, frame: Frame, facts: Facts) -> Json:
         "controls": [_control(control, regulation) for control in assess(kind, frame, facts)],
         "trend": {
             "span": facts.trend_span,
-            "points": [{"from": _json(point["at"]), **_bands(point["bands"])} for point in facts.trend],
+            "points": [{"from": to_json(point["at"]), **_bands(point["bands"])} for point in facts.trend],
         },
-        "agents": [_json(row | {"events_by_band": _bands(row["events_by_band"])}) for row in facts.agents],
-        "certificates": _json(facts.certificates),
-        "high_risk_events": _json(facts.high_risk),
-        "oversight": _json(facts.oversight),
+        "agents": [to_json(row | {"events_by_band": _bands(row["events_by_band"])}) for row in facts.agents],
+        "certificates": to_json(facts.certificates),
+        "high_risk_events": to_json(facts.high_risk),
+        "oversight": to_json(facts.oversight),
     }
 
 
@@ -92,16 +92,17 @@ def digest(document: Json) -> str:
     return hashlib.sha256(canonical(document)).hexdigest()
 
 
-def _frame(frame: Frame) -> Json:
+def framed(frame: Frame) -> Json:
+    """Return the members that say what a document is about, which its manifest copies."""
     return {
         "report_id": str(frame.report_id),
         "tenant": {"id": str(frame.tenant_id), "name": frame.tenant_name},
         "environment": frame.environment,
-        "period_start": _json(frame.start),
-        "period_end": _json(frame.end),
-        "covered_until": _json(frame.covered_until),
-        "generated_at": _json(frame.generated_at),
-        "agent_ids": _json(frame.agent_ids),
+        "period_start": to_json(frame.start),
+        "period_end": to_json(frame.end),
+        "covered_until": to_json(frame.covered_until),
+        "generated_at": to_json(frame.generated_at),
+        "agent_ids": to_json(frame.agent_ids),
     }
 
 
@@ -175,16 +176,16 @@ def _bands(counts: dict[str, int]) -> dict[str, int]:
     return {band: counts.get(band, 0) for band in ("low", "medium", "high")}
 
 
-def _json(value: Any) -> Any:
+def to_json(value: Any) -> Any:
     """Convert a fact to JSON values: a time in UTC, a tuple as a list."""
     if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        return written(value)
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, UUID):
         return str(value)
     if isinstance(value, (list, tuple)):
-        return [_json(item) for item in value]
+        return [to_json(item) for item in value]
     if isinstance(value, dict):
-        return {name: _json(item) for name, item in value.items()}
+        return {name: to_json(item) for name, item in value.items()}
     return value

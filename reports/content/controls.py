@@ -158,6 +158,22 @@ class Control:
         rest = "done, each with a receipt that is good once"
         self.shows_acts(Rows.APPROVED_ACTS, "approved act", rest, AuditAction.APPROVAL_USED)
 
+    def owners(self) -> None:
+        """Add the agents that somebody answers for, and those that nobody does."""
+        facts, when = self.facts, "when this report was generated"
+        self.shows_number(Rows.OWNED, facts.owned_agents, "agent", f"with an owner who answers for it {when}")
+        self.lacks_number(facts.orphaned_agents, "agent", f"without an owner {when}")
+
+    def access_reviews(self) -> None:
+        """Add the reviews of access that ended or fell overdue, and the decisions made in any."""
+        done, overdue = map(
+            self.facts.audited, (AuditAction.ACCESS_REVIEW_DONE, AuditAction.ACCESS_REVIEW_OVERDUE)
+        )
+        self.shows_number(Rows.ACCESS_REVIEWS, done, "access review", "finished, each with a signed record")
+        rest = "on whether an agent still needs what it may do"
+        self.shows_acts(Rows.ACCESS_DECISIONS, "decision", rest, AuditAction.ACCESS_REVIEW_DECIDED)
+        self.lacks_number(overdue, "access review", "fell overdue")
+
     def modes(self) -> None:
         """Add the agents that the service only observed, and the stops that it did not make."""
         rest = "only observed, at least part of the time: no automatic stop then"

@@ -64,6 +64,8 @@ def identity_and_limits(found: Control) -> None:
 def oversight(found: Control) -> None:
     facts = found.facts
     stopped = sum(map(facts.audited, ("agent.suspended", "certificate.held", "certificate.revoked")))
+    found.owners()
+    found.access_reviews()
     found.interventions()
     found.approvals()
     found.shows_acts(Rows.SUSPENSIONS, "suspension", "audited, with who and when", "agent.suspended")

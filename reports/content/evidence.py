@@ -15,6 +15,7 @@ from django.db.models import Count, Exists, Max, Min, Model, OuterRef, Q, QueryS
 from django.db.models.functions import Trunc
 
 from agents.models import Agent, AgentStatus
+from agents.querysets import AgentQuerySet
 from auditlog import guards
 from auditlog.models import AuditEntry
 from auditlog.querysets import AuditEntryQuerySet
@@ -143,7 +144,7 @@ def gather(frame: Frame) -> Facts:
     )
 
 
-def _agent_counts(frame: Frame, agents: QuerySet[Agent], events: BehaviorEventQuerySet) -> Row:
+def _agent_counts(frame: Frame, agents: AgentQuerySet, events: BehaviorEventQuerySet) -> Row:
     active = agents.filter(status=AgentStatus.ACTIVE)
     heard = events.filter(agent_id=OuterRef("pk"), tenant_id=OuterRef("tenant_id")).order_by()
     return {
@@ -151,6 +152,8 @@ def _agent_counts(frame: Frame, agents: QuerySet[Agent], events: BehaviorEventQu
         "agents_without_model_or_version": agents.filter(_blank("model") | _blank("version")).count(),
         "agents_without_scope": agents.filter(_UNDECLARED_SCOPE).count(),
         "uncertified_active_agents": active.exclude(id__in=certified_ids(frame)).count(),
+        "owned_agents": agents.exclude(owner_email=None).count(),
+        "orphaned_agents": agents.orphaned().count(),
         "silent_agents": active.exclude(Exists(heard)).count(),
     }
 

@@ -65,6 +65,8 @@ class Facts:
     agents_without_scope: int = 0
     uncertified_active_agents: int = 0
     silent_agents: int = 0
+    owned_agents: int = 0
+    orphaned_agents: int = 0
     enforcement: str = "enforce"
     observed_agents: int = 0
     certificates: tuple[Row, ...] = ()

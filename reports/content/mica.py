@@ -105,6 +105,7 @@ def attribution(found: Control) -> None:
         found.shows_acts(Rows.DELEGATIONS, "delegation", rest, "delegation.issued")
         rest = "rooted in a person whom an ID token of a trusted issuer proved"
         found.shows_number(Rows.VERIFIED_DELEGATIONS, rooted.get("verified", 0), "delegation", rest)
+        found.owners()
         found.approvals()
         asserted = counted(rooted.get("asserted", 0), "delegation")
         agents = counted(facts.agent_count, "agent")
@@ -165,6 +166,7 @@ def validity(found: Control) -> None:
     rest = f"in force at some time in the period, valid up to {MAX_VALIDITY.days} days"
     found.shows_number(Rows.CERTIFICATES, total - longer, "certificate", rest)
     found.lacks_number(longer, "certificate", "valid for longer")
+    found.access_reviews()
     found.lacks("No certificate was in force in the period", when=total == 0)
 
 

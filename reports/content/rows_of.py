@@ -6,6 +6,7 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from agents.models import Agent, AgentStatus
+from agents.querysets import AgentQuerySet
 from auditlog.models import AuditEntry
 from auditlog.querysets import AuditEntryQuerySet
 from auditlog.vocabulary import AuditAction
@@ -26,7 +27,7 @@ INTERVENTIONS = (
 )
 
 
-def agents_of(frame: Frame) -> QuerySet[Agent]:
+def agents_of(frame: Frame) -> AgentQuerySet:
     """Return the agents registered before the end of the period and not retired before its start."""
     retired_before = Q(status=AgentStatus.RETIRED, status_changed_at__lt=frame.start)
     registered = Agent.objects.for_tenant(frame.tenant_id).filter(created_at__lt=frame.covered_until)

@@ -25,6 +25,9 @@ class Rows(StrEnum):
     EXPORTS = "exports"
     CERTIFICATES = "certificates"
     AGENTS = "agents"
+    OWNED = "agents_with_an_owner"
+    ACCESS_REVIEWS = "access_reviews"
+    ACCESS_DECISIONS = "access_decisions"
     AGENT_CHANGES = "agent_changes"
     MODE_CHANGES = "mode_changes"
     DELEGATIONS = "delegations"
@@ -55,6 +58,9 @@ DEFINITIONS = {
     Rows.EXPORTS: "Audit entries audit.exported: from the console; those over the API leave no entry",
     Rows.CERTIFICATES: "Certificates in force at some time in the period",
     Rows.AGENTS: "Agents registered before the end of the period and not retired before its start",
+    Rows.OWNED: "Of the agents, those with an owner when the report was generated",
+    Rows.ACCESS_REVIEWS: "Audit entries access_review.done: reviews that ended, with a signed record",
+    Rows.ACCESS_DECISIONS: "Audit entries access_review.decided: one for each agent decided on",
     Rows.AGENT_CHANGES: "Audit entries agent.updated",
     Rows.MODE_CHANGES: "Audit entries tenant.enforcement_changed and agent.enforcement_changed",
     Rows.DELEGATIONS: "Audit entries delegation.issued",

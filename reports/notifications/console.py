@@ -8,17 +8,17 @@ from django import forms
 from django.contrib.admin.utils import unquote
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html_join
 from unfold.widgets import UnfoldAdminSelectWidget
 
 from auditlog.actors.names import actor_shown, names_of
 from auditlog.actors.requests import actor_of, record_download
 from auditlog.vocabulary import AuditAction
 from compliance.console.actions import ActionCall, ConfirmedAction
-from compliance.console.display import EMPTY, code, column, moment
+from compliance.console.display import EMPTY, code, column, link, moment
 from compliance.core.clock import now
 from incidents.admin import IncidentAdmin
-from incidents.console.shown import table
+from incidents.console.shown import wide_table
 from reports.notifications import pdf, services
 from reports.vocabulary import NotificationTemplate
 
@@ -58,8 +58,7 @@ DRAFT = ConfirmedAction(
 
 
 def _link(page: str, label: str, *keys: object) -> str:
-    address = reverse(f"admin:incidents_incident_{page}", args=keys)
-    return format_html('<a class="text-link" href="{}">{}</a>', address, label)
+    return link(label, reverse(f"admin:incidents_incident_{page}", args=keys))
 
 
 def _drafts(incident: Any) -> str:
@@ -81,7 +80,7 @@ def _drafts(incident: Any) -> str:
         for draft in found
     ]
     head = ("Form", "Version", "Made", "By", "Download", "SHA-256 of the JSON")
-    return table(head, rows) if rows else EMPTY
+    return wide_table(head, rows) if rows else EMPTY
 
 
 def _download(body: bytes, name: str, kind: str) -> HttpResponse:

@@ -73,7 +73,7 @@ class IncidentRecord:
 def gather(incident: Incident, *, now: datetime) -> IncidentRecord:
     """Read everything that a draft or an export says of an incident."""
     ids = set(incident.agents.values_list("agent_id", flat=True)) | {incident.agent_id}
-    agents = Agent.objects.for_tenant(incident.tenant_id).with_mode().filter(id__in=ids).order_by("id")
+    agents = Agent.objects.for_tenant(incident.tenant_id).with_tenant().filter(id__in=ids).order_by("id")
     start, end = incident.detected_at - settings.HIGH_RISK_WINDOW, incident.closed_at or now
     truncated: list[str] = []
     attached = TimelineEntry.objects.of_incidents(Incident.objects.and_merged(incident.id)).attachments()

@@ -161,15 +161,6 @@ def test_a_ready_report_is_shown_and_downloaded(acme: Tenant) -> None:
     assert "attachment" in files["json"].headers["Content-Disposition"]
 
 
-def test_a_foreign_report_is_answered_like_a_missing_one(acme: Tenant) -> None:
-    report = make_ready_report(make_tenant("Rival"))
-    client = console_of(make_member(acme, Role.OFFICER))
-
-    answer: Any = client.get(reverse("admin:reports_report_pdf", args=[report.pk]))
-
-    assert answer.url == reverse("admin:index")
-
-
 def test_page_of_an_unfinished_report_follows_its_progress(acme: Tenant) -> None:
     ask(make_member(acme, Role.OFFICER), tenant=acme.id)
     report, client = Report.objects.get(tenant=acme), console_of(make_member(acme, Role.AUDITOR, "reader"))
@@ -188,16 +179,6 @@ def test_page_of_an_unfinished_report_follows_its_progress(acme: Tenant) -> None
     assert [each["is_over"] for each in (before, during, after)] == [False, False, True]
     assert "attempt 1 of 5" in during["state"]
     assert reverse("admin:reports_report_zip", args=[report.pk]) in after["downloads"]
-
-
-def test_progress_of_a_foreign_report_is_unknown(acme: Tenant) -> None:
-    report = make_ready_report(make_tenant("Rival"))
-
-    answer: Any = console_of(make_member(acme, Role.OFFICER)).get(
-        reverse("admin:reports_report_progress", args=[report.pk])
-    )
-
-    assert answer.url == reverse("admin:index")
 
 
 def test_officer_has_a_failed_report_generated_again(acme: Tenant) -> None:

@@ -393,15 +393,6 @@ def test_earlier_incidents_of_every_agent_are_told_as_recurring(tenant: Tenant) 
     assert value(made, "4.16") == f"{closed.detected_at:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def test_export_of_others_does_not_exist(api: ApiClient, tenant: Tenant) -> None:
-    incident = incident_of(revoked_agent(tenant))
-    stranger = api.as_key(make_key(make_tenant()))
-    writer = api.as_key(make_key(tenant, ["incidents:write"]))
-
-    assert stranger.get(f"/v1/incidents/{incident.id}/export").status_code == 404
-    assert writer.get(f"/v1/incidents/{incident.id}/export").status_code == 403
-
-
 def test_officer_drafts_and_downloads_in_the_console(tenant: Tenant) -> None:
     incident = incident_of(stopped_agent(tenant))
     officer = console_of(make_member(tenant, Role.OFFICER))

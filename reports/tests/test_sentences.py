@@ -63,7 +63,7 @@ STATES = {
     "mica-68-9": "P P P P P P P",
     "dora-10": "P N P P P P P",
     "dora-17": "P P P P P P P",
-    "policy-certificate-validity": "E P P E E E E",
+    "policy-certificate-validity": "P P P P P P P",
     "policy-automatic-stops": "P O P P P P P",
 }
 
@@ -85,6 +85,9 @@ ROWS = {
     Rows.EXPORTS: "exports",
     Rows.CERTIFICATES: "certificates",
     Rows.AGENTS: "agents",
+    Rows.OWNED: "owned",
+    Rows.ACCESS_REVIEWS: "access_reviews",
+    Rows.ACCESS_DECISIONS: "decisions",
     Rows.AGENT_CHANGES: "changes",
     Rows.MODE_CHANGES: "modes",
     Rows.DELEGATIONS: "delegations",
@@ -121,6 +124,11 @@ EVIDENCE = {
     (
         "{interventions} interventions? by people in the console, reviews of events among them"
     ): Rows.INTERVENTIONS,
+    "{owned} agents? with an owner who answers for it when this report was generated": Rows.OWNED,
+    "{access_reviews} access reviews? finished, each with a signed record": Rows.ACCESS_REVIEWS,
+    (
+        "{decisions} decisions? on whether an agent still needs what it may do: {by:decisions}"
+    ): Rows.ACCESS_DECISIONS,
     "{approvals} questions? of agents answered before the act: {by:approvals}": Rows.APPROVALS,
     ("{uses} approved acts? done, each with a receipt that is good once: {by:uses}"): Rows.APPROVED_ACTS,
     "{suspensions} suspensions? audited, with who and when: {by:suspensions}": Rows.SUSPENSIONS,
@@ -162,6 +170,8 @@ OTHERS = {
     "{unreviewed} high-risk events? without a review": "",
     "{verdicts_of_keys} verdicts? by API keys, not by people in the console": "",
     "{silent} active agents? without an event stored of the period": "",
+    "{overdue_reviews} access reviews? fell overdue": "",
+    "{orphaned} agents? without an owner when this report was generated": "",
     "{nameless} agents? without a model name or version": "",
     "{scopeless} agents? without declared permitted actions": "",
     "{uncertified} active agents? without an active certificate when this report was generated": "",

@@ -137,7 +137,8 @@ def _populate(tenant: Tenant, *, has_dropped: bool) -> None:
     )
     names = ("attacked", "idle", "held", "lifted", "revoked", "expired")
     attacked, idle, held, lifted, revoked, expired = (
-        make_certified_agent(tenant, name=name) for name in names
+        make_certified_agent(tenant, name=name, owner_name="Kim", owner_email="kim@example.com")
+        for name in names
     )
     for agent in (
         trader,
@@ -185,6 +186,8 @@ def _populate(tenant: Tenant, *, has_dropped: bool) -> None:
     use(decide(make_approval(trader), actor=PERSON))
     decide(make_approval(trader, details={}), approved=False, actor=PERSON)
     _entry(tenant, AuditAction.AUDIT_EXPORTED, "exported", now())
+    for action in ("access_review.decided", "access_review.overdue", "access_review.done"):
+        _entry(tenant, AuditAction(action), "reviewed", now())
     for _ in range(3):
         make_high_event(idle, received_at=now())
     for days in (365, settings.EVENT_RETENTION_DAYS) if environments.current() is Environment.LIVE else ():

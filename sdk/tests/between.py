@@ -68,8 +68,10 @@ def between(service: str, *fates: Fate | Canned) -> Iterator[Between]:
             answer = fate if isinstance(fate, Canned) else self._passed_on(body)
             if fate is Fate.ANSWER_LOST:
                 return
+            length = str(len(answer.body))
+            told = {**answer.headers, "Content-Length": length, "Connection": "close"}
             self.send_response(answer.status)
-            for name, value in {**answer.headers, "Content-Length": str(len(answer.body))}.items():
+            for name, value in told.items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(answer.body)

@@ -11,14 +11,12 @@ from typing import Any
 import pytest
 
 from compliance.outbound.tests.receivers import Receiver, answer, receiving
-from compliance.tests import test_stack
-from compliance.tests.test_stack import Stack, processes_of
+from compliance.tests.stack import Stack, processes_of
 from compliance.tests.waiting import eventually, kill
 from signals.vocabulary import DeliveryMethod, SignalEvent
 
 pytestmark = [pytest.mark.slow, pytest.mark.drill]
 
-stack = test_stack.stack
 SENDER = "signal_sender"
 ARRIVAL_SECONDS = 60
 STRIKE = {"actionType": "unauthorized_access_attempt", "details": {"target": "/etc"}}

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from auditlog.models import AuditEntry
-from compliance.api.gate import Scope
 from compliance.tests.client import ApiClient
 from signals.models import Signal, Stream
 from signals.tests.factories import make_poll_stream, make_push_stream
@@ -201,17 +200,6 @@ def test_unknown_and_malformed_ids_are_not_found(client: ApiClient, stream_id: s
 def test_stream_must_be_named(client: ApiClient) -> None:
     assert client.delete(STREAMS).status_code == 400
     assert client.get(STATUS).status_code == 400
-
-
-def test_credentials_and_scopes_are_needed(api: ApiClient, tenant: Tenant) -> None:
-    stream = make_poll_stream(tenant)
-    reader = api.as_key(make_key(tenant, [Scope.SIGNALS_READ]))
-    writer = api.as_key(make_key(tenant, [Scope.SIGNALS_WRITE]))
-
-    assert {ask(api, call) for call in calls(str(stream.id))} == {401}
-    assert [ask(reader, call) for call in calls(str(stream.id))] == [200, 403, 403, 200, 200, 403, 403]
-    assert writer.get(f"{STREAMS}?stream_id={stream.id}").status_code == 403
-    assert writer.post(f"{STREAMS}/{stream.id}/poll", {}).status_code == 403
 
 
 def test_configuration_names_keys_and_endpoints_of_its_environment(api: ApiClient) -> None:

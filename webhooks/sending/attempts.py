@@ -10,8 +10,8 @@ from compliance.observing.correlation import Correlation
 from compliance.observing.correlation import headers_of as ids_of
 from compliance.outbound import http_client
 from compliance.outbound.http_client import Outcome, RequestOptions
-from webhooks.models import DeliveryStatus, Pace, retry_delay
-from webhooks.sending import signature
+from webhooks.models import DeliveryStatus, Format, Pace, retry_delay
+from webhooks.sending import formats, signature
 from webhooks.services import url_policy
 
 
@@ -34,6 +34,7 @@ class ClaimedAttempt:
     event: str
     created_at: datetime
     """When the delivery was made, which is when the event happened or a redelivery was asked for."""
+    format: Format
     secrets: tuple[str, ...] = field(repr=False)  # the current one, and the previous one while it is valid
     correlation: Correlation | None = None  # of the request that caused the message
 
@@ -72,21 +73,22 @@ def send(attempt: ClaimedAttempt) -> Outcome:
     """Make the request; takes at most WEBHOOK_TIMEOUT_SECONDS and uses no database."""
     ca_file = settings.WEBHOOK_CA_FILE or None
     options = RequestOptions(url_policy(), settings.WEBHOOK_TIMEOUT_SECONDS, ca_file)
-    return http_client.post(attempt.url, body=attempt.body, headers=headers_of(attempt), options=options)
+    body = formats.formed(attempt.body, attempt.format)
+    return http_client.post(attempt.url, body=body, headers=headers_of(attempt, body), options=options)
 
 
-def headers_of(attempt: ClaimedAttempt) -> dict[str, str]:
+def headers_of(attempt: ClaimedAttempt, body: bytes) -> dict[str, str]:
     """Return the specified signature header, the three of Standard Webhooks, and fixed ones.
 
     A previous secret signs too: in a header of its own, and second in the list of Standard Webhooks.
     """
     timestamp = int(attempt.started_at.timestamp())
     name = signature.header_name(settings.SERVICE_NAME)
-    signatures = (signature.sign(attempt.body, secret) for secret in attempt.secrets)
+    signatures = (signature.sign(body, secret) for secret in attempt.secrets)
     ids = {} if attempt.correlation is None else ids_of(attempt.correlation)
     return {
         **ids,
-        "Content-Type": "application/json",
+        "Content-Type": formats.CONTENT_TYPES[attempt.format],
         "User-Agent": f"{settings.SERVICE_NAME}-webhooks/1.0",
         "Accept-Encoding": "identity",
         "Connection": "close",
@@ -94,7 +96,7 @@ def headers_of(attempt: ClaimedAttempt) -> dict[str, str]:
         "webhook-timestamp": str(timestamp),
         **dict(zip((name, f"{name}-Previous"), signatures, strict=False)),
         "webhook-signature": " ".join(
-            signature.sign_standard(attempt.body, secret, message_id=attempt.event_id, timestamp=timestamp)
+            signature.sign_standard(body, secret, message_id=attempt.event_id, timestamp=timestamp)
             for secret in attempt.secrets
         ),
     }

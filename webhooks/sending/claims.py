@@ -14,7 +14,7 @@ from compliance.core import environments
 from compliance.core.encryption import decrypt
 from compliance.observing import correlation
 from compliance.stores import sql
-from webhooks.models import FAILING_AFTER, MAX_ATTEMPTS, MAX_INTERRUPTIONS, SLOW_AFTER, Pace
+from webhooks.models import FAILING_AFTER, MAX_ATTEMPTS, MAX_INTERRUPTIONS, SLOW_AFTER, Format, Pace
 from webhooks.sending.attempts import ClaimedAttempt
 
 LEASE = timedelta(seconds=10)
@@ -104,6 +104,7 @@ SELECT claimed.tenant_id, claimed.id, claimed.webhook_id, claimed.message_id, cl
        claimed.attempt_count, claimed.max_attempts, webhook.url, message.request_id,
        message.traceparent, message.body,
        webhook.pace, webhook.consecutive_failures > 0, message.event, claimed.created_at,
+       webhook.format,
        webhook.secret, CASE WHEN webhook.previous_secret_until > %(now)s THEN webhook.previous_secret END
 FROM claimed JOIN webhooks_webhook webhook ON webhook.id = claimed.webhook_id
 JOIN webhooks_message message ON message.id = claimed.message_id
@@ -183,8 +184,19 @@ def clean_up(*, now: datetime) -> None:
 
 
 def _claimed(row: Any, now: datetime) -> ClaimedAttempt:
-    *plain, request_id, traceparent, body, pace, had_failures, event, created_at, secret, previous = row
+    *plain, request_id, traceparent, body, pace, had_failures, event, created_at, form, secret, previous = row
     secrets = tuple(decrypt(stored).decode() for stored in (secret, previous) if stored)
     ids = correlation.resume(request_id, traceparent) if request_id else None
-    values = (*plain, bytes(body), Pace(pace), had_failures, now, event, created_at, secrets, ids)
+    values = (
+        *plain,
+        bytes(body),
+        Pace(pace),
+        had_failures,
+        now,
+        event,
+        created_at,
+        Format(form),
+        secrets,
+        ids,
+    )
     return ClaimedAttempt(*values)

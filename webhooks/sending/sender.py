@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
+from heapq import heappop, heappush
 from uuid import UUID
 
 from django.conf import settings
@@ -32,10 +33,14 @@ class Sender(SendingLoop[ClaimedAttempt, AttemptResult]):
     def __init__(self, environment: Environment, *, size: int) -> None:
         super().__init__(environment, size=size)
         self._cleaned_up = 0.0
+        self._retries: list[datetime] = []  # a heap: when its own failed deliveries are due again
 
     @property
     def poll_seconds(self) -> float:
-        return settings.WEBHOOK_POLL_SECONDS
+        seconds = settings.WEBHOOK_POLL_SECONDS
+        if self._retries:
+            seconds = min(seconds, (self._retries[0] - self.now()).total_seconds())
+        return max(0.0, seconds)
 
     @property
     def timeout_seconds(self) -> float:
@@ -50,6 +55,8 @@ class Sender(SendingLoop[ClaimedAttempt, AttemptResult]):
         # Young attempts get half of the threads, so that endpoints that begin to hang together do not hold
         # all; a quarter are for first attempts to quick endpoints.
         moment = self.now()
+        while self._retries and self._retries[0] <= moment:
+            heappop(self._retries)
         free = self.size - len(self.in_flight)
         young = sum(attempt.started_at > moment - claims.YOUNG for attempt in self.in_flight.values())
         limit = min(free, self.size // 2 - young)
@@ -75,6 +82,9 @@ class Sender(SendingLoop[ClaimedAttempt, AttemptResult]):
     def record(self, ended: list[AttemptResult]) -> tuple[list[AttemptResult], Collection[UUID]]:
         postponed = _recorded(ended, self.now())
         kept = {result.attempt.lease for result in postponed}
+        for result in ended:
+            if result.attempt.lease not in kept and (retry_at := result.retry_at) is not None:
+                heappush(self._retries, retry_at)
         return postponed, {result.attempt.lease for result in ended} - kept
 
     def renew(self, held: Collection[ClaimedAttempt]) -> None:

@@ -28,6 +28,7 @@ def test_webhook_is_created_with_a_secret(api: ApiClient) -> None:
         "id",
         "url",
         "events",
+        "format",
         "active",
         "description",
         "secret",

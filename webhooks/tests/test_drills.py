@@ -14,13 +14,11 @@ import pytest
 import redis
 
 from compliance.outbound.tests.receivers import Receiver, Script, answer, receiving
-from compliance.tests import test_stack
-from compliance.tests.test_stack import HEAL_SECONDS, Stack, processes_of
+from compliance.tests.stack import HEAL_SECONDS, Stack, processes_of
 from compliance.tests.waiting import eventually, kill
 
 pytestmark = [pytest.mark.slow, pytest.mark.drill]
 
-stack = test_stack.stack
 SENDER = "webhook_sender"
 ARRIVAL_SECONDS = 60
 LEASE_SECONDS = 10
@@ -194,23 +192,6 @@ def test_postgresql_restarted_in_a_burst(stack: Stack) -> None:
 
         assert len(expected) >= 30
         assert all_arrive(receiver, expected)
-
-
-def test_retries_come_after_1_10_and_100_seconds_by_the_receivers_clock(stack: Stack) -> None:
-    began: list[float] = []
-    ended: list[float] = []
-
-    def refuse(connection: socket.socket, receiver: Receiver) -> None:
-        began.append(time.monotonic())
-        answer(500)(connection, receiver)
-        ended.append(time.monotonic())
-
-    with receiving(refuse) as receiver:
-        ask(stack, register(stack, receiver))
-        assert eventually(lambda: len(ended) == 4, seconds=125)
-
-    gaps = [again - before for before, again in zip(ended, began[1:], strict=False)]
-    assert [wait <= gap <= wait + 1 for wait, gap in zip((1, 10, 100), gaps, strict=True)] == [True] * 3
 
 
 def statuses(stack: Stack, webhook: str) -> set[str]:

@@ -19,6 +19,7 @@ def test_webhook_is_shown_with_the_hint_and_never_the_secret(api: ApiClient) -> 
         "id",
         "url",
         "events",
+        "format",
         "active",
         "description",
         "secret_hint",

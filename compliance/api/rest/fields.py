@@ -1,7 +1,7 @@
 """What serializers of several rooms build upon: fields that take JSON types as they are, and a PATCH."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from drf_spectacular.types import OpenApiTypes
@@ -29,6 +29,16 @@ class StrictBooleanField(serializers.BooleanField):
         if not isinstance(data, bool):
             self.fail("invalid", input=data)
         return data
+
+
+@extend_schema_field({"type": "boolean", "enum": [True]})
+class TrueField(StrictBooleanField):
+    """Only `true`."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        if super().to_internal_value(data) is not True:
+            raise serializers.ValidationError("Must be true.")
+        return True
 
 
 class StrictCharField(serializers.CharField):
@@ -81,13 +91,25 @@ class PositiveField(StrictFloatField):
         return value
 
 
-class ChangesSerializer(serializers.Serializer[Any]):
+class ClosedSerializer(serializers.Serializer[Any]):
+    """A body without unknown fields; `bounds` are what its schema says beside its fields."""
+
+    bounds: ClassVar[dict[str, Any]] = {"additionalProperties": False}
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        if isinstance(data, dict) and (unknown := sorted(set(data) - set(self.fields))):
+            said = f"Unknown fields: {', '.join(unknown)[:200]}"
+            raise serializers.ValidationError({"non_field_errors": [said]})
+        found: dict[str, Any] = super().to_internal_value(data)
+        return found
+
+
+class ChangesSerializer(ClosedSerializer):
     """A PATCH: every field is optional, at least one is named, and none is unknown."""
 
+    bounds: ClassVar[dict[str, Any]] = {"minProperties": 1, **ClosedSerializer.bounds}
+
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        unknown = sorted(set(self.initial_data) - set(self.fields))
-        if unknown:
-            raise serializers.ValidationError(f"Unknown fields: {', '.join(unknown)[:200]}")
         if not attrs:
             raise serializers.ValidationError("Nothing to change: name at least one field")
         return attrs

@@ -8,7 +8,7 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, inline_serializer
 from rest_framework import serializers
 
-from compliance.api.rest.fields import ChangesSerializer
+from compliance.api.rest.fields import ClosedSerializer
 from compliance.core.errors import Busy
 
 _DATE = r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
@@ -112,16 +112,17 @@ class ServiceAutoSchema(AutoSchema):
 
     def _map_basic_serializer(self, serializer: Any, direction: Any) -> Any:
         schema = super()._map_basic_serializer(serializer, direction)  # type: ignore[no-untyped-call]
-        if isinstance(serializer, ChangesSerializer):
-            schema |= {"minProperties": 1, "additionalProperties": False}
+        if isinstance(serializer, ClosedSerializer):
+            schema |= serializer.bounds
         if required := getattr(serializer, "required_in_changes", ()):
             schema["required"] = list(required)
         return schema
 
     def _get_request_body(self, direction: Any = "request") -> Any:
-        """Require a body, too, where the schema is written by hand or a change must name a field."""
+        """Require a body, too, where the schema is written by hand or the body must name a field."""
         body = super()._get_request_body(direction)  # type: ignore[no-untyped-call]
-        if body and (self.method == "PATCH" or isinstance(self.get_request_serializer(), dict)):
+        given: Any = self.get_request_serializer() if body else None
+        if isinstance(given, dict) or "minProperties" in getattr(given, "bounds", ()):
             body["required"] = True
         return body
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from django.http import HttpRequest
 from drf_spectacular.utils import OpenApiParameter
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
@@ -15,6 +16,7 @@ from rest_framework.views import APIView
 from rest_framework.viewsets import ViewSet
 
 from compliance.api import gate
+from compliance.api.endpoint import PUBLIC_HEADERS
 from compliance.api.gate import GateRequest, Scope
 from compliance.api.rest.throttling import PublicThrottle
 from compliance.core.errors import Invalid
@@ -27,17 +29,23 @@ class LimitedView(APIView):
     ignores_unknown_parameters: ClassVar[bool] = False
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Refuse, under `/v1`, query parameters that the operation does not declare.
+        """Refuse query parameters that are repeated or, under `/v1`, that the operation does not declare.
 
         The paths elsewhere belong to standards. OAuth's requires that unknown parameters are ignored
         (RFC 6749 §3.2).
         """
         super().initial(request, *args, **kwargs)
-        handler = getattr(self, str(request.method).lower(), None)
-        if self.ignores_unknown_parameters or handler is None or not request.path.startswith("/v1/"):
+        handler, given = getattr(self, str(request.method).lower(), None), request.query_params
+        if handler is None or not given:
             return
-        if unknown := request.query_params.keys() - _declared_names(handler.__func__):
-            raise Invalid(f"Unknown query parameter: {min(unknown)[:100]}")
+        known = _declared_names(handler.__func__)
+        if repeated := [name for name in known if len(given.getlist(name)) > 1]:
+            raise Invalid(f"Query parameter given more than once: {min(repeated)}")
+        if self.ignores_unknown_parameters or not request.path.startswith("/v1/"):
+            return
+        if unknown := given.keys() - known:
+            names = ", ".join(sorted(known)) or "none"
+            raise Invalid(f"Unknown query parameter: {min(unknown)[:100]}; known here: {names}")
 
     @classmethod
     def presented_key(cls, request: HttpRequest) -> str | None:
@@ -95,11 +103,18 @@ class ApiViewSet(LimitedView, ViewSet):
 
 
 class PublicView(LimitedView):
-    """A view that needs no credentials; sent credentials are ignored."""
+    """A view that needs no credentials; sent credentials are ignored, and any web page may read it."""
 
     authentication_classes = ()
     permission_classes = ()
     throttle_classes: Sequence[type[BaseThrottle]] = ()
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        response = super().finalize_response(request, response, *args, **kwargs)
+        if request.method in SAFE_METHODS:
+            for name, value in PUBLIC_HEADERS.items():
+                response[name] = value
+        return response
 
 
 class PublicViewSet(PublicView, ViewSet):

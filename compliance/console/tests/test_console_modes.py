@@ -147,7 +147,8 @@ def test_overview_counts_beside_the_stopped_those_that_would_have_been(acme: Ten
     make_not_stopped_agent(acme, days_ago=8)
     make_not_stopped_agent(make_tenant("Rival"))
 
-    board = console_of(make_member(acme, Role.AUDITOR)).get(reverse("console_overview")).context["board"]
+    browser = console_of(make_member(acme, Role.AUDITOR))
+    board = browser.get(reverse("console_overview")).context["board"]
 
     (tile,) = [tile for tile in board["tiles"] if tile.label == "Suspended agents"]
     (panel,) = [panel for panel in board["panels"] if panel["title"] == "Needs attention"]
@@ -155,3 +156,5 @@ def test_overview_counts_beside_the_stopped_those_that_would_have_been(acme: Ten
     assert (tile.value, tile.note) == (1, "await a review; 1 observed would have been in 7 days")
     assert reasons.count("Would have been stopped, but is only observed") == 1
     assert reasons.count("At high risk while active") == 1
+    listed = browser.get(panel["url"]).context["cl"].queryset
+    assert {row["pk"] for row in panel["rows"]} == {agent.pk for agent in listed}

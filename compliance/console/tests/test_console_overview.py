@@ -9,13 +9,14 @@ from django.test import Client
 from django.urls import reverse
 
 from agents.models import Agent
-from agents.tests.factories import make_agent, make_suspended_agent
+from agents.tests.factories import make_agent, make_retired_agent, make_suspended_agent
 from certificates.models import Certificate
 from certificates.tests.factories import make_certified_agent
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.wording import measured
 from compliance.tests.console import console_of, make_member, make_operator, make_staff, populate
+from delegation.reviews.tests.factories import open_review
 from events.figures import days
 from events.figures.models import DayFigures
 from events.models import RiskDay
@@ -43,6 +44,25 @@ def test_agents_are_counted_by_status(acme: Tenant) -> None:
     assert counted["Active agents"] == counted["Pending agents"] == counted["Suspended agents"] == 1
 
 
+def test_agents_without_owner_and_dormant_ones_are_counted(acme: Tenant) -> None:
+    sleeping = make_certified_agent(acme)
+    Agent.objects.filter(id=sleeping.id).update(dormant_at=now())
+    make_agent(acme, owner_name="Kim", owner_email="kim@example.com")
+    make_retired_agent(acme)
+
+    counted = numbers(make_member(acme, Role.AUDITOR))
+
+    assert counted["Agents without an owner"] == counted["Dormant agents"] == 1
+
+
+def test_overdue_reviews_are_counted(acme: Tenant) -> None:
+    make_agent(acme)
+    open_review(acme)
+    open_review(acme, at=now() - timedelta(days=15))
+
+    assert numbers(make_member(acme, Role.AUDITOR))["Overdue reviews"] == 1
+
+
 @pytest.mark.parametrize(("days", "soon"), [(29, 1), (31, 0)])
 def test_certificates_that_end_soon_are_counted(acme: Tenant, days: int, soon: int) -> None:
     agent = make_certified_agent(acme)
@@ -52,6 +72,21 @@ def test_certificates_that_end_soon_are_counted(acme: Tenant, days: int, soon: i
 
     assert counted["Active certificates"] == 1
     assert counted["Expire within 30 days"] == soon
+
+
+def test_renewed_certificates_do_not_count_as_ending(acme: Tenant) -> None:
+    agent = make_certified_agent(acme)
+    ending = {"expires_at": now() + timedelta(days=5), "superseded_at": now() + timedelta(days=1)}
+    Certificate.objects.filter(agent=agent).update(**ending)
+    officer = make_member(acme, Role.OFFICER)
+
+    listed = console_of(officer).get(reverse("admin:certificates_certificate_changelist"), {"state": "7"})
+
+    board = console_of(officer).get(reverse("console_overview")).context["board"]
+    (panel,) = [one for one in board["panels"] if one["title"] == "Certificates that expire within 30 days"]
+    assert numbers(officer)["Expire within 30 days"] == 0
+    assert panel["rows"] == []
+    assert not listed.context["cl"].queryset.exists()
 
 
 def test_events_to_review_and_failed_deliveries_are_counted(acme: Tenant) -> None:
@@ -97,7 +132,7 @@ def test_the_page_makes_a_bounded_number_of_queries(acme: Tenant, django_assert_
         populate(acme, Environment.LIVE, f"row-{number}")
     client = console_of(make_member(acme, Role.OFFICER))
 
-    with django_assert_max_num_queries(25):
+    with django_assert_max_num_queries(26):
         client.get(reverse("console_overview"))
 
 

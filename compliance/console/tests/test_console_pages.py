@@ -84,10 +84,12 @@ def test_operator_opens_every_list_and_form(acme: Tenant, environment: Environme
 
 def test_every_table_of_the_service_has_a_page() -> None:
     ours = [model for model in apps.get_models() if model.__module__.split(".")[0] in ROOMS]
-    # Kept answers, what the service makes of events and reviews, for its own use, the octets of revocation
-    # lists, the signatures of agent cards, and what the pages of the audit log, its tree, deliveries,
-    # incidents and users show.
+    # Kept answers, what the service makes of events, spans and reviews, for its own use, the octets of
+    # revocation lists, the signatures of agent cards, and what the pages of the audit log, its tree,
+    # deliveries, incidents and users show.
     derived = {
+        "agents_ownermail",
+        "agents_renewedagent",
         "api_idempotencyrecord",
         "auditlog_leaf",
         "auditlog_logkey",
@@ -99,6 +101,7 @@ def test_every_table_of_the_service_has_a_page() -> None:
         "certificates_signedcard",
         "certificates_wrappedagentkey",
         "certificates_wrappingkey",
+        "delegation_issuedcredential",
         "events_pendingreview",
         "incidents_timelineentry",
         "incidents_touchedagent",
@@ -110,6 +113,8 @@ def test_every_table_of_the_service_has_a_page() -> None:
         "events_tenantbaseline",
         "events_tenantmarks",
         "inbox_agentqueue",
+        "otlp_countedspan",
+        "figures_actionday",
         "figures_dayfigures",
         "gateway_gatewayviolation",
         "people_cacheentry",
@@ -120,6 +125,8 @@ def test_every_table_of_the_service_has_a_page() -> None:
         "reports_notificationdraft",
         "signals_feedposition",
         "signals_signal",
+        "reviews_accessreviewitem",
+        "stops_stoppedagent",
         "webhooks_attempt",
         "webhooks_message",
     }

@@ -31,6 +31,13 @@ def note() -> None:
     seen.append(environments.current().value)
 
 
+@tasks.task("tests.fails")
+def fails() -> None:
+    """Fail once it has remembered the environment it ran in."""
+    note.run()
+    raise LookupError(environments.current().value)
+
+
 @tasks.task("tests.told")
 def told() -> None:
     """Remember the connection that it has."""
@@ -51,6 +58,13 @@ def test_task_runs_in_the_environment_of_its_message(environment: Environment) -
     note.apply(headers={tasks.ENVIRONMENT_HEADER: environment.value}, throw=True)
 
     assert seen == [environment.value]
+
+
+def test_error_in_one_environment_does_not_keep_a_task_from_the_next() -> None:
+    with pytest.raises(LookupError, match="test"):
+        fails.apply(headers={tasks.ENVIRONMENT_HEADER: "live,test"}, throw=True)
+
+    assert seen == ["live", "test"]
 
 
 def test_message_without_environment_is_refused() -> None:
@@ -130,7 +144,7 @@ def test_sweeps_run_over_both_environments() -> None:
     entries = schedule().values()
 
     named = {(entry["task"], entry["options"]["headers"][tasks.ENVIRONMENT_HEADER]) for entry in entries}
-    assert named == {(task, env.value) for task in PERIODS_SECONDS for env in Environment}
+    assert named == {(task, "live,test") for task in PERIODS_SECONDS}
 
 
 def test_every_scheduled_task_exists() -> None:

@@ -22,8 +22,9 @@ from .processes import Record, send, wait_until
 from .servers import Servers
 
 BACKOFF_SECONDS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
-STEADY_SECONDS = 60.0
-POLL_SECONDS = 0.2
+STEADY_SECONDS = 10.0
+"""A part that ran for longer did not fail at its start, and is started again at once."""
+POLL_SECONDS = 0.5
 STOP_SECONDS = 10.0
 CHORES_SECONDS = 1.0
 

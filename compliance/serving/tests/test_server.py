@@ -56,7 +56,9 @@ def test_answered_body_is_let_go() -> None:
 def test_batches_past_a_tenants_queue_are_told_what_they_wait_for() -> None:
     async def play() -> list[Answer]:
         server = Server(ThreadedDjango(echo, threads=1), fast_path=None)
-        return await asyncio.gather(*(server.answer(received(path=BATCHES)) for _ in range(MOST_WAITING + 2)))
+        return await asyncio.gather(
+            *(server.answer(received(path=min(BATCHES))) for _ in range(MOST_WAITING + 2))
+        )
 
     *others, last = asyncio.run(play())
 

@@ -127,6 +127,7 @@ def test_everything_wrong_is_named_and_no_value_shown() -> None:
         ("CERTIFICATE_VALIDITY_DAYS", "9999"),
         ("HIGH_RISK_CERTIFICATE_VALIDITY_DAYS", "0"),
         ("HIGH_RISK_STRIKES", "0"),
+        ("DORMANT_SUSPEND_DAYS", "29"),
         ("HIGH_RISK_WINDOW_MINUTES", "-1"),
         ("RATE_LIMIT_VERIFY", "-5"),
         ("RATE_LIMIT_SIGN_IN_ENTRIES", "-5"),

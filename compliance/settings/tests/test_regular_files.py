@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from compliance.settings.regular_files import read_text
+from compliance.settings.declaring import read_text
 
 
 def test_link_to_a_file_is_followed(tmp_path: Path) -> None:

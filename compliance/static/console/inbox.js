@@ -1,4 +1,4 @@
-/* Keys of the inboxes of reviews and approvals, and ten seconds in which a verdict can be undone.
+/* Keys of the inboxes of reviews and approvals and of access reviews, and ten seconds in which a verdict can be undone.
 
 Each key presses what carries it in `data-key`; nothing works only by key. The service never deletes a review, so
 the browser holds a verdict back. Without this script the form sends it at once. */
@@ -29,7 +29,7 @@ the browser holds a verdict back. Without this script the form sends it at once.
         if (event.key === "Escape" && event.target.matches(fields)) event.target.blur();
         if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || isOff()) return;
         if (event.target.matches(fields) && event.target.type !== "checkbox") return;
-        if ("jkacdsu?".includes(event.key) && act(event.key)) event.preventDefault();
+        if ("jkacdersu?".includes(event.key) && act(event.key)) event.preventDefault();
     });
 
     function showSwitch() {

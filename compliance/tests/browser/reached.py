@@ -1,16 +1,22 @@
 """How to reach the pages that need a state of their own; a page's name leads to the way to it."""
 
+import re
 from collections.abc import Callable
 from itertools import count
 
 from django.contrib.auth.models import User
+from django.test import override_settings
 from playwright.sync_api import Page
 
+from agents.models import OwnerMail
+from agents.tests.factories import make_agent
 from auditlog.vocabulary import Actor
 from compliance.core.clock import now
+from compliance.core.encryption import decrypt
 from compliance.tests.browser.steps import follow, press
 from compliance.tests.browser.world import PASSWORD, World, show_password
 from compliance.tests.console import make_operator, make_staff
+from gateway.approvals.tests.factories import make_approval
 from people.doors import links
 from people.tests.authenticators import code_from, make_authenticator
 
@@ -92,8 +98,21 @@ def _link_password(world: World) -> Page:
     return page
 
 
+def _approval_link(world: World) -> Page:
+    agent = make_agent(world.tenant, name="invoice-bot", owner_name="Kim Berg", owner_email="kim@example.com")
+    with override_settings(EMAIL_HOST="mail.example.org"):
+        make_approval(agent)
+    waiting = OwnerMail.objects.filter(tenant=world.tenant).latest("created_at")
+    link = re.search(r"/admin/live/approve/[^\s\\]+", decrypt(bytes(waiting.sealed)).decode())
+    assert link
+    page = world.browser_of(None)
+    page.goto(link[0])
+    return page
+
+
 WAYS: dict[str, Callable[[World], Page]] = {
     "account_login": _login,
+    "approval_link_form": _approval_link,
     "link_password": _link_password,
     "login": _login,
     "enrol_app": _login_enrol,

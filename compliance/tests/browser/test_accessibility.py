@@ -15,13 +15,14 @@ ROUTES = routes()
 NAMED = {route.name: route for route in ROUTES}
 # Addresses without a page of their own: redirects, downloads, parts of pages, and those that take POST only.
 PAGELESS = {
-    *("link", "logout", "autocomplete", "jsi18n", "search"),
+    *("link", "approval_link", "logout", "autocomplete", "jsi18n", "search"),
     *("sso_begin", "sso_invitation", "account_sso"),
     *("auditlog_auditentry_export", "auditlog_auditentry_proof", "auditlog_treehead_change"),
     *("account_set_password", "mfa_download_recovery_codes", "mfa_edit_webauthn", "mfa_remove_webauthn"),
     "mfa_reauthenticate_webauthn",
     *("incidents_incident_export", "incidents_incident_draft_pdf", "incidents_incident_draft_json"),
     *(f"reports_report_{part}" for part in ("progress", "pdf", "json", "zip")),
+    "agents_agent_attestation",
 }
 # There is none without an identity provider: `test_single_sign_on.py` walks through it.
 OF_A_PROVIDER = {"sso_callback"}

@@ -220,19 +220,3 @@ def test_others_see_nothing(strangers: Iterator[ApiClient], tenant: Tenant) -> N
 @pytest.mark.parametrize("named", ["x", "%00", "1", "00000000-0000-0000-0000-000000000000"])
 def test_an_unknown_issuer_is_a_404(client: ApiClient, named: str) -> None:
     assert client.get(f"{PATH}/{named}").status_code == 404
-
-
-def test_each_scope_does_its_own(api: ApiClient, tenant: Tenant) -> None:
-    row = make_issuer(tenant, "https://a.example.com")
-    reader = api.as_key(make_key(tenant, ["issuers:read"]))
-    writer = api.as_key(make_key(tenant, ["issuers:write"]))
-
-    assert (reader.get(PATH).status_code, writer.get(PATH).status_code) == (200, 403)
-    assert (reader.get(f"{PATH}/{row.id}").status_code, writer.get(f"{PATH}/{row.id}").status_code) == (
-        200,
-        403,
-    )
-    assert (reader.post(PATH, TRUST).status_code, writer.post(PATH, TRUST).status_code) == (403, 201)
-    assert reader.patch(f"{PATH}/{row.id}", {"active": False}).status_code == 403
-    assert reader.delete(f"{PATH}/{row.id}").status_code == 403
-    assert api.get(PATH).status_code == 401

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from agents.risk import HIGH
 from events.risk.evaluation.policy import is_breach
+from events.risk.scoring.comparison import HOUR
 from events.risk.scoring.contract import (
     NO_CONTEXT,
     PRIORS,
@@ -29,7 +30,7 @@ from events.risk.scoring.contract import (
     normal_actions,
 )
 from events.risk.scoring.model import MODEL_VERSION, fold, teach
-from events.risk.scoring.state import DAY, AgentState, Baseline, pool
+from events.risk.scoring.state import DAY, AgentState, Baseline, pool, sum_up_surprises
 
 Numbers = NDArray[np.float64]
 
@@ -191,7 +192,18 @@ def taught(history: Iterable[StreamEvent], agents: Agents = NOBODY, *, before: f
         teach(states[row.agent], event, agents.contexts.get(row.agent, NO_CONTEXT), baseline)
         if baseline is not None:
             pool(baseline, event, agent=row.agent, trusted=True)
+    _sum_up(baselines, states, agents, before)
     return Learned(states, baselines)
+
+
+def _sum_up(
+    baselines: dict[str, Baseline], states: dict[str, AgentState], agents: Agents, now: float
+) -> None:
+    own: defaultdict[str | None, list[AgentState]] = defaultdict(list)
+    for name, state in states.items():
+        own[agents.tenants.get(name)].append(state)
+    for tenant, baseline in baselines.items():
+        sum_up_surprises(baseline, own[tenant], now)
 
 
 def scored(
@@ -209,8 +221,11 @@ def scored(
     baselines = {tenant: learned.baselines.get(tenant, Baseline()) for tenant in agents.tenants.values()}
     if not runs_apart:
         baselines = {tenant: baseline.changeable() for tenant, baseline in baselines.items()}
+    hour = 0
     for row in rows:
         agent, key = row.agent, row.run if runs_apart else row.agent
+        if not runs_apart and hour != (hour := int(row.event.received_at // HOUR)):
+            _sum_up(baselines, states, agents, row.event.received_at)
         if key not in states:
             states[key] = learned.states[agent].changeable() if agent in learned.states else AgentState()
         baseline = baselines[agents.tenants[agent]] if agent in agents.tenants else None

@@ -20,7 +20,7 @@ from certificates.models import Certificate
 from compliance.core.identifiers import first_id_at
 from compliance.core.json_values import from_stored
 from events.models import EventReview, ReviewVerdict
-from events.risk.baselines import DELAY
+from events.risk.baselines import DELAY, MOST_SUMMED_UP
 from events.risk.evaluation import stored
 from events.risk.evaluation.policy import RiskPolicy
 from events.risk.evaluation.stored import StoredEvent
@@ -37,6 +37,7 @@ from events.risk.scoring.state import (
     encode_baseline,
     encode_state,
     pool,
+    sum_up_surprises,
 )
 
 POOL_EVERY = timedelta(minutes=10)  # of the stream's time; the live service pools each minute
@@ -183,6 +184,8 @@ class Rescoring:
                 event = Event(action_type, received_at.timestamp(), from_stored(details))
                 pool(self._baseline, event, agent=agent_id)
         self._pool_dismissals(at - DELAY)
+        last = [self._state(agent_id) for agent_id in sorted(self._packed | self._awake)[-MOST_SUMMED_UP:]]
+        sum_up_surprises(self._baseline, last, at.timestamp())
 
     def _pool_dismissals(self, settled: datetime) -> None:
         pooled = set[UUID]()

@@ -35,6 +35,7 @@ class Comparison:
     - Counts that fade, without this event: `burst`, `failures` and `anomalies` of minutes, `fresh` (new
       resources) of an hour, `reads` of hours. With this event: `hour_new` and `day_new`, the events that went
       further, and `outflow`, the day's dollars if it is a transaction, else 0.
+    - `scored_as`: the action type whose prior counts; what says where it sends to counts as a call.
     - Evidence, as `model` finds it: its sum `excess`; what of it `counts`, beside the prior, in log-odds; the
       `surprise` at that (below 0: none is counted);
       `strange`, the fading mean of `excess` up to 1 over the events before.
@@ -69,6 +70,7 @@ class Comparison:
             action_type not in REPORTED and bool(facts.targets) and not facts.brings_text
         )
         self._see_places(before, facts, sends)
+        self.scored_as = "api_call" if self.aims and action_type not in SENDING else action_type
         self.hour_new = before.hour_new * recent + self.is_further
         self.day_new = (0.0 if self.begins_day else before.day_new) + self.is_further
         self._see_things(before, facts, sends)

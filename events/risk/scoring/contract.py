@@ -74,7 +74,7 @@ class ScoreReason(msgspec.Struct, frozen=True, gc=False):
 
 
 class RiskVerdict(msgspec.Struct, frozen=True, gc=False):
-    """An event's score, 0 to 1 with four decimals, its band, and at most three reasons, heaviest first."""
+    """A score, 0 to 1 with four decimals, its band, and at most three reasons, what decided first."""
 
     score: float
     band: str

@@ -27,14 +27,14 @@ from events.risk.scoring.reasons import LEAST_TOLD, MEANINGS, Signal, declare, i
 from events.risk.scoring.rules import RULE_FLOOR, broken_rules, floor_of, scope_mismatch
 from events.risk.scoring.state import DAY, SURPRISES, WIDTH, AgentState, Baseline
 
-MODEL_VERSION = "4.0"  # changes whenever the same events would score differently; stored with every event
+MODEL_VERSION = "4.1"  # changes whenever the same events would score differently; stored with every event
 MEDIUM_LOGIT = math.log(MEDIUM / (1 - MEDIUM))
 BEND, PAST_BEND = 1.0, 0.2  # log-odds (a score of 0.73) past which what was said counts, and by which share
 ENOUGH_HABITS = 30.0  # learned events (faded) from which habits may carry what was said into high
 BELOW_HIGH = 0.84  # the most that they carry it to before
 
-# The nats of surprise (-ln of the share of ordinary events that has more evidence), and at how much evidence
-# all agents have them: those with few, some and more learned events (`STAGES`), and those that only pay.
+# The nats of surprise (-ln of the share of ordinary events that has more evidence, the last `RARE`), and at
+# how much evidence all agents have them: with few, some and more learned events (`STAGES`), and for payments.
 # Of public streams, on the safe side of the fit in `bench/risk_model/prior.py`.
 NATS: tuple[float, ...] = (0.69, 1.2, 1.61, 2.3, 3.0, 3.91, 4.61, 5.3, 6.21, 8.52)
 USUAL: tuple[tuple[float, ...], ...] = (
@@ -47,10 +47,11 @@ STAGES, PAYMENTS = (20.0, 60.0), 3
 HALFWAY = MEDIUM / 2  # score from which events that are no alarm come ever nearer to medium
 BEYOND = 2.0  # nats of surprise for each log-odds beyond the last
 STRANGE = 3.0  # log-odds by which what is new counts less among events as strange as can be
-BOLDEST = 0.2  # the least share of all agents' chance that an agent's own events leave of it
+BOLDEST = 0.2  # the least part of all agents' chance to which an agent's own events can lower it
 RARE = 1 / 5_000  # chance from which evidence may make an event high
-ODD = 0.6  # most events of a payer (faded) that surprised as much as one that may be high: half an alarm
-GROWN, GROWN_PAYER = 100.0, 20.0  # counted events (faded) from which a state is mature enough for that
+SLOWLY = 8.0  # nats past RARE in which a high score nears RULE_FLOOR
+ODD = 0.6  # counted events (faded) as surprising as a payment that may be high: half an alarm
+MATURE, MATURE_FOR_PAYMENTS = 100.0, 20.0  # counted events (faded) from which a state can make one high
 TOLD = 0.5  # log-odds from which a kind of evidence counts as one of its own
 FAR = 1.0  # log-odds from which an amount, or a payee, is far outside habit
 KINDS: dict[str, str] = {
@@ -70,11 +71,8 @@ def fold(state: AgentState, event: Event, context: Context, baseline: Baseline |
     Only low events become habits, so that an attack doesn't; of a medium one the places, payees and acts are
     noted (`learning`). Raises KeyError for an unknown `action_type`, and leaves `state` as it was.
     """
-    prior_logit = PRIOR_LOGITS[event.action_type]
     seen = Comparison(state, event)
-    as_call = bool(seen.aims) and event.action_type not in SENDING  # it says where it sends to
-    if as_call:
-        prior_logit = PRIOR_LOGITS["api_call"]
+    prior_logit = PRIOR_LOGITS[seen.scored_as]
     broken = broken_rules(seen, context)
     evidence = weigh(seen, prior_logit, context, baseline)
     said = scope_mismatch(seen, context)
@@ -82,7 +80,7 @@ def fold(state: AgentState, event: Event, context: Context, baseline: Baseline |
         said += marked_signals(seen, context.marked)
     score = 0.0
     if seen.surprise >= 0.0:
-        score = calibrated(seen, prior_logit + seen.excess, evidence, said, context.alarm_budget)
+        score = calibrated(seen, prior_logit + seen.excess, evidence, said, context.alarm_budget, baseline)
     if said or seen.surprise < 0.0:
         score = max(score, as_said(seen, prior_logit, evidence + said, baseline))
     if broken:
@@ -93,7 +91,7 @@ def fold(state: AgentState, event: Event, context: Context, baseline: Baseline |
     if broken:
         reasons = strongest(broken, evidence)
     else:
-        prior = _worth_by_itself("api_call" if as_call else event.action_type)
+        prior = _worth_by_itself(seen.scored_as)
         # First where it decides, last where there is room
         if prior_logit >= MEDIUM_LOGIT:
             reasons = (prior, *strongest([], evidence, 2))
@@ -145,42 +143,51 @@ def surprise_of(logit: float, row: int) -> float:
 
 
 def calibrated(
-    seen: Comparison, logit: float, evidence: list[Signal], said: list[Signal], budget: float
+    seen: Comparison,
+    logit: float,
+    evidence: list[Signal],
+    said: list[Signal],
+    budget: float,
+    baseline: Baseline | None,
 ) -> float:
     """Return the score of an event: 0.30 where a share of `budget` surprises as much, higher the rarer it is.
 
-    The share is among the agent's own events, beside so many of all agents as count while it has few. Events
-    that are no alarm keep the order of their evidence, in log-odds. What was `said` surprises by as much.
+    The share is among the agent's own events, beside some of its tenant's, and those beside some of all
+    agents', which count while there are few. Events that are no alarm keep the order of their evidence, in
+    log-odds. What was `said` surprises by as much.
     """
     state, surprise = seen.state, seen.surprise
     for _, weight, _, _ in said:
         surprise += weight
         logit += weight
-    among_all = math.exp(-surprise)
-    counted = state.surprises_from(0) * seen.fading
-    above = state.surprises_from(min(int(surprise / WIDTH), SURPRISES - 1)) * seen.fading
-    chance = (above + PSEUDO_EVENTS * among_all) / (counted + PSEUDO_EVENTS)
+    place = min(int(surprise / WIDTH), SURPRISES - 1)
+    usual = among_all = math.exp(-surprise)
+    if baseline is not None:
+        tenants = baseline.surprises_from(0)
+        usual = (baseline.surprises_from(place) + PSEUDO_EVENTS * among_all) / (tenants + PSEUDO_EVENTS)
+    counted, above = state.surprises_from(0) * seen.fading, state.surprises_from(place) * seen.fading
+    chance = (above + PSEUDO_EVENTS * usual) / (counted + PSEUDO_EVENTS)
     chance = min(max(chance, among_all * BOLDEST), 1.0)
     if chance > budget:
         score = 1 / (1 + math.exp(-logit))
         return score if score <= HALFWAY else MEDIUM - HALFWAY * math.exp(1.0 - score / HALFWAY)
     if among_all <= RARE and knows_none(seen, counted, above) and is_telling(seen, evidence + said):
-        return HIGH + (RULE_FLOOR - HIGH) * (1.0 - math.exp((math.log(among_all) - math.log(RARE)) / 8.0))
+        return HIGH + (RULE_FLOOR - HIGH) * (1.0 - math.exp((math.log(among_all) - math.log(RARE)) / SLOWLY))
     beyond = math.log(budget / chance) / math.log(budget / RARE)
     return MEDIUM + (BELOW_HIGH - MEDIUM) * (1.0 - math.exp(-beyond))
 
 
 def knows_none(seen: Comparison, counted: float, above: float) -> bool:
-    """Return whether a mature agent had none as surprising: of one that only pays, fewer events tell."""
+    """Return whether a mature agent had none as surprising: for a payment, fewer events tell."""
     if row_of(seen) == PAYMENTS:
-        return counted >= GROWN_PAYER and above <= ODD
-    return counted >= GROWN and above == 0.0
+        return counted >= MATURE_FOR_PAYMENTS and above <= ODD
+    return counted >= MATURE and above == 0.0
 
 
 def is_telling(seen: Comparison, evidence: list[Signal]) -> bool:
     """Return whether an act that moves something has two kinds of evidence against it.
 
-    Where the agent only pays, an amount or a payee far outside habit is enough.
+    For a payment that follows no read, an amount or a payee far outside habit is enough.
     """
     act, kind = seen.act, seen.event.action_type
     if not (act is not None or kind in TRANSACTIONS or moves(kind, seen.facts.tool)):
@@ -230,7 +237,7 @@ def teach(
 
 
 def teach_late(state: AgentState, event: Event, context: Context = NO_CONTEXT) -> None:
-    """Teach an event that was scored before: its habits only, since `LAST_MINUTES` count it already."""
+    """Teach an event that was scored before; `LAST_MINUTES` stay, since they count it already."""
     before = {name: getattr(state, name) for name in LAST_MINUTES}
     teach(state, event, context)
     for name, value in before.items():
@@ -238,27 +245,30 @@ def teach_late(state: AgentState, event: Event, context: Context = NO_CONTEXT) -
 
 
 def relearn(
-    known: Iterable[tuple[Event, str]], *, start: AgentState | None = None, context: Context = NO_CONTEXT
+    known: Iterable[tuple[Event, str]],
+    *,
+    start: AgentState | None = None,
+    context: Context = NO_CONTEXT,
+    baseline: Baseline | None = None,
 ) -> AgentState:
     """Return the state after one agent's events, oldest first, each with its band or `ORDINARY`.
 
-    They go on from `start`, which stays as it is, or from an empty state. What the `context` said against
-    them counts in how surprising they were, if it is known.
+    They go on from `start`, which stays as it is, or from an empty state. What `context` and `baseline` said
+    counts in how surprising they were, if it is known.
     """
     state = AgentState() if start is None else start.changeable()
     for event, band in known:
         if band == ORDINARY:
-            teach(state, event, context)
+            teach(state, event, context, baseline)
         else:
-            learn(weighed(state, event, context, None), band, context.alarm_budget)
+            learn(weighed(state, event, context, baseline), band, context.alarm_budget)
     return state
 
 
 def weighed(state: AgentState, event: Event, context: Context, baseline: Baseline | None) -> Comparison:
     """Return the event beside its agent's state, and how surprising it is."""
     seen = Comparison(state, event)
-    as_call = bool(seen.aims) and event.action_type not in SENDING
-    weigh(seen, PRIOR_LOGITS["api_call" if as_call else event.action_type], context, baseline)
+    weigh(seen, PRIOR_LOGITS[seen.scored_as], context, baseline)
     return seen
 
 

@@ -176,6 +176,13 @@ def _joined(name: str) -> str:
     return "".join((*_compact(parsed.spaces), parsed.plain))
 
 
+def keys_of(name: str, *, is_stated: bool = False) -> set[str]:
+    """Return keys to look names up by: a name that a scope states shares one with each that it permits."""
+    spaces, plain, *_ = _parsed(name)
+    keys = {_joined(name), "".join((*_compact(spaces)[-1:], ".", plain))}
+    return keys | {f".{plain}" if is_stated and spaces else plain}
+
+
 @lru_cache(maxsize=KEPT_SCOPES)
 def scope_of(permitted: frozenset[str]) -> ToolScope:
     return ToolScope(permitted)

@@ -132,8 +132,8 @@ def _habits_within(permitted: frozenset[str]) -> frozenset[bytes]:
 
 
 def floor_of(broken: int) -> float:
-    """Return the least score of an event that breaks so many rules: 0 for none, then 0.90, 0.94, 0.964, …"""
-    return 1 - (1 - RULE_FLOOR) * MORE_RULES ** (broken - 1) if broken else 0.0
+    """Return the least score of an event that breaks so many rules: 0.90, 0.94, 0.964, …"""
+    return 1 - (1 - RULE_FLOOR) * MORE_RULES ** (broken - 1)
 
 
 @lru_cache(maxsize=KEPT_NAMES)
@@ -199,7 +199,7 @@ def _symbol(name: str) -> str:
 
 
 def worth(name: object, weight: Any) -> str:
-    """Return what a reason does to a score: `rule: at least 0.90`, or `odds 8.2 times as high`."""
+    """Return what a reason does to a score: `rule: at least 0.90`, or `weight 2.1`, in log-odds."""
     if name == "action_type":
         return "-"  # `expected` says what it scores
     if name in RULES:
@@ -207,5 +207,5 @@ def worth(name: object, weight: Any) -> str:
     if name == "scope_mismatch":
         # Its weight depends on the action's prior, and is next to nothing where that is as high already
         return f"alone at least {1 / (1 + exp(-MISMATCH_LOGIT)):.2f}"
-    is_weight = isinstance(weight, int | float) and not isinstance(weight, bool) and -50 < weight < 50
-    return f"odds {exp(weight):.1f} times as high" if is_weight else "-"
+    is_weight = isinstance(weight, int | float) and not isinstance(weight, bool)
+    return f"weight {weight:.1f}" if is_weight else "-"

@@ -38,14 +38,16 @@ cpdef bytes encode_state(AgentState state)
 @cython.locals(state=AgentState, tables=list, place=Py_ssize_t, start=Py_ssize_t, middle=Py_ssize_t, end=Py_ssize_t)
 cpdef AgentState decode_state(bytes data)
 
-cdef double SHARED, GROWN
+cdef double SHARED, OWN_HABITS
 
 @cython.no_gc
 cdef class Baseline:
     cdef public double landmark, learned
     cdef public Table destinations, hosts, tools, waiting
+    cdef public bytes surprises
 
     cpdef double fading(self, double now) except? -1.0
     cpdef bint is_enough(self, double now) except -1
+    cpdef double surprises_from(self, Py_ssize_t place) except? -1.0
     @cython.locals(fading=double, name=bytes)
     cpdef double strangeness(self, Table table, list names, double at, double learned) except? -1.0

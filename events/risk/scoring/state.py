@@ -7,6 +7,7 @@ packed: searching fifty digests takes less than building a dictionary of them fo
 """
 
 import math
+from collections.abc import Iterable
 from struct import Struct
 
 import msgspec
@@ -220,22 +221,26 @@ def decode_state(data: bytes) -> AgentState:
 MAX_DESTINATIONS, MAX_HOSTS, MAX_TOOLS, MAX_WAITING = 1_024, 256, 256, 512
 ENOUGH_EVENTS = 100.0  # events (faded) from which a tenant's habits may carry a young agent's score into high
 SHARED = 0.9  # share of a name's novelty that goes if the tenant knows it, for an agent without habits
-GROWN = 300.0  # learned events (faded) from which an agent is judged by its own habits alone
+OWN_HABITS = 300.0  # learned events (faded) from which an agent is judged by its own habits alone
 PROBATION = 3 * DAY  # seconds after a name's first sighting from which another agent vouches for it
 TAGS = 1 << 16  # a waiting name has the second of its first sighting, times this, plus a tag of its agent
-BASELINE_LAYOUT = 3
+BASELINE_LAYOUT = 4
+MOST_COUNTED = 100.0  # events that the surprises of one agent count as among its tenant's, at most
 
 
 class Baseline:
     """A tenant's pooled destinations, hosts and tools, which fade as a state's do.
 
     `learned` counts events; `waiting` has the names that one agent named: when, and which (as `TAGS` says).
-    Hosts tell what is common (`events.risk.baselines`); no score asks for them.
+    `surprises`: of how many of its agents' events each place of their counts, or one beyond it, was; they
+    don't fade, but are summed up anew. Hosts tell what is common (`events.risk.baselines`); no score asks for
+    them.
     """
 
     def __init__(self) -> None:
         self.landmark = self.learned = 0.0
         self.destinations, self.hosts, self.tools, self.waiting = Table(), Table(), Table(), Table()
+        self.surprises = NO_SURPRISES
 
     def changeable(self) -> "Baseline":
         return decode_baseline(encode_baseline(self))
@@ -248,15 +253,19 @@ class Baseline:
         """Return whether the tenant's habits can stand in for an agent's own."""
         return self.learned * self.fading(now) >= ENOUGH_EVENTS
 
+    def surprises_from(self, place: int) -> float:
+        """Return how many of its agents' events surprised as a place of their counts tells, or more."""
+        return packed.double_at(self.surprises, place * packed.NUMBER)
+
     def strangeness(self, table: Table, names: list[bytes], at: float, learned: float) -> float:
         """Return the share of the names' novelty that stays: all, unless the tenant knows every one."""
         fading = self.fading(at)
-        if not names or learned >= GROWN:
+        if not names or learned >= OWN_HABITS:
             return 1.0
         for name in names:
             if not table.knows(name, fading):
                 return 1.0
-        return 1.0 - SHARED * (1.0 - learned / GROWN)
+        return 1.0 - SHARED * (1.0 - learned / OWN_HABITS)
 
 
 def pool(baseline: Baseline, event: Event, *, agent: str = "", trusted: bool = False) -> None:
@@ -279,6 +288,17 @@ def pool(baseline: Baseline, event: Event, *, agent: str = "", trusted: bool = F
         name = digest(text)
         if trusted or table.get(name) or _is_vouched_for(baseline.waiting, name, now, agent):
             table.add(name, weight, limit)
+
+
+def sum_up_surprises(baseline: Baseline, states: Iterable[AgentState], now: float) -> None:
+    """Set the `surprises` of a tenant to those of its agents' `states`, each up to `MOST_COUNTED` of them."""
+    totals = [0.0] * SURPRISES
+    for state in states:
+        fading = state.fading(now)
+        from_place = [state.surprises_from(place) * fading for place in range(SURPRISES)]
+        share = min(1.0, MOST_COUNTED / from_place[0]) if from_place[0] else 0.0
+        totals = [total + count * share for total, count in zip(totals, from_place, strict=True)]
+    baseline.surprises = packed.pack(tuple(totals))
 
 
 def _is_vouched_for(waiting: Table, name: bytes, now: float, agent: str) -> bool:
@@ -305,26 +325,27 @@ def _rescale(baseline: Baseline, now: float) -> None:
 
 _Packed = tuple[bytes, bytes]
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(tuple[int, float, float, _Packed, _Packed, _Packed, _Packed])
+_decoder = msgspec.msgpack.Decoder(tuple[int, float, float, bytes, _Packed, _Packed, _Packed, _Packed])
 
 
 def encode_baseline(baseline: Baseline) -> bytes:
     """Return the baseline as MessagePack, about 33 KB at its fullest."""
     tables = (baseline.destinations, baseline.hosts, baseline.tools, baseline.waiting)
-    packed = [(table.names, table.weights) for table in tables]
-    return _encoder.encode((BASELINE_LAYOUT, baseline.landmark, baseline.learned, *packed))
+    held = [(table.names, table.weights) for table in tables]
+    head = (BASELINE_LAYOUT, baseline.landmark, baseline.learned, baseline.surprises)
+    return _encoder.encode((*head, *held))
 
 
 def decode_baseline(data: bytes) -> Baseline:
     """Return the baseline from `encode_baseline()`. Raises StateUnreadable for anything else."""
     try:
-        layout, landmark, learned, *tables = _decoder.decode(data)
+        layout, landmark, learned, surprises, *tables = _decoder.decode(data)
     except msgspec.MsgspecError as error:
         raise StateUnreadable(str(error)) from error
     if layout != BASELINE_LAYOUT:
         raise StateUnreadable(f"layout {layout}, this version reads {BASELINE_LAYOUT}")
     baseline = Baseline()
-    baseline.landmark, baseline.learned = landmark, learned
+    baseline.landmark, baseline.learned, baseline.surprises = landmark, learned, surprises
     baseline.destinations, baseline.hosts, baseline.tools, baseline.waiting = (
         Table(names, weights) for names, weights in tables
     )

@@ -5,6 +5,7 @@ from typing import Any, Final
 from agents.models import Agent
 from auditlog.vocabulary import Actor
 from compliance.core.clock import now
+from compliance.tests.client import ApiClient
 from gateway.access import services
 from gateway.models import AskPolicy
 from tenancy.models import Tenant
@@ -27,3 +28,12 @@ def make_policy(tenant: Tenant, applies_to: str = "tenant", **fields: Any) -> As
     named = {"ask_from": "never", "always_ask": [], "ttl_seconds": 900, **fields}
     actor = Actor.system("tests")
     return services.put(tenant_id=tenant.id, applies_to=applies_to, fields=named, actor=actor, now=now())
+
+
+def decided(client: ApiClient, body: Any) -> tuple[bool, str, str]:
+    """Decision, outcome and first reason."""
+    answer = client.post(ONE, body)
+    assert answer.status_code == 200, answer.content
+    found = answer.json()
+    context = found["context"]
+    return found["decision"], context["outcome"], context["reasons"][0]["name"]

@@ -1,4 +1,4 @@
-"""Policies of asking in the console: what officers do, and that nobody else does it."""
+"""Approval policies in the console: what officers do, and that nobody else does it."""
 
 from typing import Any
 
@@ -68,6 +68,23 @@ def test_officer_edits_and_removes_a_policy(acme: Tenant) -> None:
     remove = reverse("admin:gateway_askpolicy_remove", args=[policy.pk])
     console_of(make_member(acme, Role.OFFICER, "second")).post(remove)
     assert not AskPolicy.objects.exists()
+
+
+def test_session_without_a_second_factor_changes_no_policy(acme: Tenant, settings: Any) -> None:
+    policy = make_policy(acme, always_ask=["pay"])
+    of_agent = {"tenant": acme.pk, "applies_to": f"agent:{make_permitted_agent(acme).id}", **AS_TYPED}
+    officer = console_of(make_member(acme, Role.OFFICER))
+    change_url, remove_url = (
+        reverse(f"admin:gateway_askpolicy_{name}", args=[policy.pk]) for name in ("change", "remove")
+    )
+    settings.SECOND_FACTOR = "operators"
+
+    sent = [(change_url, AS_TYPED), (reverse(ADD), of_agent), (remove_url, {})]
+    answers = [officer.post(url, form, follow=True) for url, form in sent]
+
+    assert all("sign in with a second factor" in answer.content.decode() for answer in answers)
+    assert stored(policy) == ("never", ["pay"], 900)
+    assert AskPolicy.objects.count() == 1
 
 
 @pytest.mark.parametrize(

@@ -23,23 +23,13 @@ from delegation import services as delegation
 from events.models import BehaviorEvent
 from events.risk import state_cache
 from events.tests.factories import make_event
-from gateway.access.tests.factories import ONE, RECORD, UNUSUAL, ask, make_policy
+from gateway.access.tests.factories import ONE, RECORD, UNUSUAL, ask, decided, make_policy
 from gateway.approvals.models import Approval
-from gateway.approvals.tests.factories import decide
 from gateway.tests.factories import make_permitted_agent, serial_of, token_of
 from tenancy.models import Tenant
 from tenancy.tests.factories import make_expired_key, make_key, make_revoked_key, make_tenant, make_test_key
 
 pytestmark = pytest.mark.django_db(databases="__all__")
-
-
-def decided(client: ApiClient, body: Any) -> tuple[bool, str, str]:
-    """Decision, outcome and first reason."""
-    answer = client.post(ONE, body)
-    assert answer.status_code == 200, answer.content
-    found = answer.json()
-    context = found["context"]
-    return found["decision"], context["outcome"], context["reasons"][0]["name"]
 
 
 def entries(tenant: Tenant, action: str) -> list[AuditEntry]:
@@ -299,77 +289,6 @@ def test_asked_act_opens_one_approval_for_the_same_act(
     asked = entries(tenant, "decision.asked")
     assert len(asked) == 2
     assert str(approval.id) in {(one.metadata or {})["approval_id"] for one in asked}
-
-
-def receipt_for(client: ApiClient, body: Any) -> str:
-    found = client.post(ONE, body).json()["context"]["approval"]
-    approved = decide(Approval.objects.get(id=found["id"]))
-    return approved.receipt or ""
-
-
-def with_receipt(body: dict[str, Any], receipt: str) -> dict[str, Any]:
-    return {**body, "context": {**body.get("context", {}), "approval": receipt}}
-
-
-def test_receipt_allows_the_act_once(asker: ApiClient, agent: Agent, tenant: Tenant) -> None:
-    make_policy(tenant, ask_from="medium")
-    body = ask(agent, "pay", context=UNUSUAL)
-    receipt = receipt_for(asker, body)
-
-    assert decided(asker, with_receipt(body, receipt)) == (True, "allow", "approved")
-    assert decided(asker, with_receipt(body, receipt)) == (False, "deny", "approval_already_used")
-    assert decided(asker, body)[1] == "ask"
-
-
-def test_receipt_is_for_that_act_only(asker: ApiClient, agent: Agent, tenant: Tenant) -> None:
-    make_policy(tenant, always_ask=["pay", "read"])
-    body = ask(agent, "pay", context={"details": {"amount": 5}})
-    receipt = receipt_for(asker, body)
-    dearer = {**body, "context": {"details": {"amount": 6}, "approval": receipt}}
-    elsewhere = with_receipt({**body, "resource": {"type": "record", "id": "2"}}, receipt)
-    other = with_receipt({**body, "action": {"name": "read"}}, receipt)
-    of_other = with_receipt({**body, **ask(make_permitted_agent(tenant), "pay")}, receipt)
-
-    refused = (False, "deny", "approval_wrong_action")
-    assert [decided(asker, one) for one in (dearer, elsewhere, other)] == [refused] * 3
-    assert decided(asker, of_other) == (False, "deny", "approval_wrong_agent")
-    assert decided(asker, with_receipt(body, "nonsense")) == (False, "deny", "approval_malformed")
-    assert decided(asker, with_receipt(body, receipt))[0] is True
-
-
-def test_receipt_is_for_what_the_officer_saw(asker: ApiClient, agent: Agent, tenant: Tenant) -> None:
-    make_policy(tenant, ask_from="medium", always_ask=["pay"])
-    details = {"amount": 5}
-    harmless = ask(agent, "pay", context={"action_type": "data_access", "details": details})
-    receipt = receipt_for(asker, harmless)
-
-    for action_type in ("transaction_anomaly", "unauthorized_access_attempt"):
-        worse = ask(agent, "pay", context={"action_type": action_type, "details": details})
-        assert decided(asker, with_receipt(worse, receipt)) == (False, "deny", "approval_wrong_action")
-    assert decided(asker, with_receipt(harmless, receipt))[0] is True
-
-
-def test_waiting_approval_that_shows_another_type_is_replaced(
-    asker: ApiClient, agent: Agent, tenant: Tenant
-) -> None:
-    make_policy(tenant, always_ask=["pay"])
-    named = ("data_access", "transaction_anomaly")
-    asked = [ask(agent, "pay", context={"action_type": one, "details": {"amount": 5}}) for one in named]
-
-    first, second = (asker.post(ONE, body).json()["context"]["approval"]["id"] for body in asked)
-
-    assert Approval.objects.get(id=first).status == "expired"
-    shown = Approval.objects.get(id=second)
-    assert (shown.action_type, shown.risk_band) == ("transaction_anomaly", "medium")
-
-
-def test_receipt_does_not_help_a_stopped_agent(asker: ApiClient, agent: Agent, tenant: Tenant) -> None:
-    make_policy(tenant, always_ask=["pay"])
-    body = ask(agent, "pay")
-    receipt = receipt_for(asker, body)
-    suspend_agent(agent)
-
-    assert decided(asker, with_receipt(body, receipt)) == (False, "deny", "agent_suspended")
 
 
 def test_most_specific_policy_counts(asker: ApiClient, agent: Agent, tenant: Tenant) -> None:

@@ -3,10 +3,14 @@
 from typing import Any
 
 import pytest
+from django.db import connections
+from django.test.utils import CaptureQueriesContext
 
 from agents.models import Agent
 from auditlog.models import AuditEntry
 from compliance.tests.client import ApiClient
+from events.tests.factories import make_event
+from events.tests.states import lose
 from gateway.access.tests.factories import ALL, RECORD, ask, make_policy
 from gateway.approvals.models import Approval
 from gateway.approvals.tests.factories import decide
@@ -163,6 +167,21 @@ def test_a_hundred_are_answered_in_order(asker: ApiClient, agent: Agent) -> None
     items = [READ if number % 3 else DELETE for number in range(100)]
 
     assert decisions(asker, shared(agent, *items)) == [bool(number % 3) for number in range(100)]
+
+
+def test_state_that_was_lost_is_rebuilt_once_and_not_changed(asker: ApiClient, agent: Agent) -> None:
+    for _ in range(5):
+        make_event(agent, details={"action": "read"})
+    body = {**shared(agent, *[READ] * 4), "context": {"details": {"host": "unheard-of.example"}}}
+    expected = [one["context"]["risk_score"] for one in asker.post(ALL, body).json()["evaluations"]]
+    lose(agent)
+
+    with CaptureQueriesContext(connections["default"]) as captured:
+        found = asker.post(ALL, body).json()["evaluations"]
+
+    assert len([one for one in captured if "CROSS JOIN LATERAL" in one["sql"]]) == 1
+    assert [one["context"]["risk_score"] for one in found] == pytest.approx(expected, abs=0.002)
+    assert len(set(expected)) == 1
 
 
 def test_keys_are_checked(agent: Agent, tenant: Tenant) -> None:

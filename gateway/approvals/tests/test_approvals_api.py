@@ -51,6 +51,7 @@ def test_an_approval_is_opened_by_hand(client: ApiClient, agent: Agent) -> None:
         {"ttl_seconds": 86_401},
         {"ttl_seconds": "60"},
         {"agent_id": "x"},
+        {"ttl": 60},
         {"action": "two words"},
         {"action": ""},
         {"action_type": "dance"},
@@ -158,23 +159,6 @@ def test_the_decision_arrives_at_who_waits_within_a_second(client: ApiClient, ag
 
     assert (shown["status"], bool(shown["receipt"])) == ("approved", True)
     assert time.monotonic() - decided < 1
-
-
-def test_others_do_not_see_it(api: ApiClient, agent: Agent, tenant: Tenant) -> None:
-    path = f"{PATH}/{make_approval(agent).id}"
-    other, sandbox = api.as_key(make_key(make_tenant("Other"))), api.as_key(make_test_key(tenant))
-
-    assert [other.get(path).status_code, sandbox.get(path).status_code] == [404, 404]
-    assert other.get(PATH).json()["data"] == []
-
-
-def test_a_key_without_the_scope_is_refused(api: ApiClient, agent: Agent, tenant: Tenant) -> None:
-    path = f"{PATH}/{make_approval(agent).id}"
-    client = api.as_key(make_key(tenant, ["agents:read", "gateway:authorize"]))
-
-    answers = [client.get(path), client.get(PATH), ask(client, agent)]
-
-    assert [answer.status_code for answer in answers] == [403, 403, 403]
 
 
 def test_the_sandbox_has_approvals_of_its_own(api: ApiClient, tenant: Tenant) -> None:

@@ -7,6 +7,7 @@ from django.test import Client
 from django.urls import reverse
 
 from agents.models import Agent
+from certificates.tests.factories import make_past_end
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.tests.console import actor_id_of, console_of, make_member, make_operator
@@ -44,6 +45,13 @@ def test_what_expires_first_is_shown_first(officer: Client, agent: Agent) -> Non
     assert page["it"]["id"] == sooner.id
     assert page["links"] == {"next": f"{reverse(PAGE)}?approval={later.id}"}
     assert shown(officer, approval=later.id)["it"]["id"] == later.id
+
+
+def test_a_certificate_past_its_end_is_shown_as_expired(officer: Client, agent: Agent) -> None:
+    make_approval(agent)
+    make_past_end(agent.certificates.get())
+
+    assert "expired" in shown(officer)["it"]["certificate"]
 
 
 @pytest.mark.parametrize(("verdict", "outcome"), [("approve", "approved"), ("deny", "denied")])

@@ -1,5 +1,6 @@
-"""The guide's Python verifies a real receipt against the real JWKS over HTTP."""
+"""The guide's Python verifies a real receipt against the real JWKS over HTTP, and its receipt is taken."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ from agents.models import Agent
 from compliance.core.clock import now
 from compliance.tests.client import ApiClient
 from delegation.tests.factories import make_token
+from gateway.access.tests.factories import decided, make_policy
 from gateway.approvals.models import Approval
 from gateway.approvals.tests.factories import DETAILS, HOUR, decide, make_approval, make_approved
+from tenancy.tests.factories import make_key
 
 GUIDE = Path(settings.BASE_DIR) / "docs" / "approvals.md"
 
@@ -55,3 +58,20 @@ def test_the_guides_code_refuses_what_was_not_approved(verify: Any, approved: Ap
     ):
         with pytest.raises(jwt.PyJWTError):
             verify(*wrong)
+
+
+def test_the_guides_receipt_is_good_for_the_act_of_the_other_guide(agent: Agent) -> None:
+    agent_id = str(agent.id)
+    asked, evaluated = (
+        json.loads(
+            re.findall(r"-d '(\{.*?\})'\n", page.read_text(), re.DOTALL)[0].replace("'$AGENT_ID'", agent_id)
+        )
+        for page in (GUIDE, GUIDE.with_name("authorization.md"))
+    )
+    make_policy(agent.tenant, always_ask=["pay"])
+    client = ApiClient(make_key(agent.tenant, ["decisions:evaluate"]))
+
+    opened = client.post("/v1/approvals", asked).json()["data"]
+    evaluated["context"]["approval"] = decide(Approval.objects.get(id=opened["id"])).receipt
+
+    assert decided(client, evaluated) == (True, "allow", "approved")

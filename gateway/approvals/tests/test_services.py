@@ -89,6 +89,27 @@ def test_the_same_act_is_asked_about_once_at_a_time(agent: Agent) -> None:
     assert audited(first)[-1] == ("approval.expired", "expired")
 
 
+def test_the_same_act_as_another_type_of_action_is_a_question_of_its_own(agent: Agent) -> None:
+    asked = [make_approval(agent, action_type=one) for one in ("api_call", "transaction_initiated") * 2]
+
+    assert [one.id for one in asked[:2]] == [one.id for one in asked[2:]]
+    assert Approval.objects.pending(now()).count() == 2
+    assert make_approval(agent, action_type=None).id in {one.id for one in asked}
+
+
+def test_a_question_at_a_higher_risk_replaces_the_one_that_waits(agent: Agent) -> None:
+    first = make_approval(agent, risk_band="low")
+
+    second = make_approval(agent, risk_band="high", actor=Actor.api_key("riskier"))
+
+    assert make_approval(agent, risk_band="low").id == second.id
+    first.refresh_from_db()
+    assert (first.status, first.note) == ("expired", "Replaced: the act was asked about at a higher risk.")
+    entry = AuditEntry.objects.of_type("approval.expired").get(tenant_id=agent.tenant_id)
+    assert (entry.actor_kind, entry.actor_id) == ("api_key", "api_key:riskier")
+    assert str(entry.description).endswith("replaced")
+
+
 def test_an_agent_can_not_bury_the_inbox(agent: Agent) -> None:
     first = make_approval(agent)
 

@@ -11,7 +11,7 @@ from certificates.lists.resuming import parse_list
 from compliance.core.commands import between
 from compliance.core.environments import Environment
 from compliance.core.errors import Invalid
-from ops.management.commands._findings import FindingsCommand
+from ops.management.commands.doctor import FindingsCommand
 from ops.restoring.checks import KeptElsewhere, examine
 
 SAMPLE = 50

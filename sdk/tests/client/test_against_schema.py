@@ -13,6 +13,7 @@ from agentid import AsyncClient, Client
 from agentid.client.operation import FORM, JSON, Group, Operation
 from agentid.client.transport import Request
 from compliance.tests.description import description
+from deploy.release import typescript_package
 from deploy.release.client_package import CREDENTIALS, FOLDER, LEFT_OUT, generate
 
 
@@ -21,6 +22,15 @@ def test_generated_files_are_what_the_description_yields() -> None:
 
     # If they differ: ./run exec python -m deploy.release.client_package
     assert {each.name: each.read_text() for each in folder.glob("*.py")} == generate(description())
+
+
+def test_generated_types_of_typescript_are_of_this_description() -> None:
+    folder = Path(settings.BASE_DIR) / typescript_package.FOLDER
+
+    # If they differ: (cd sdk-typescript && npm ci) and ./run exec python -m deploy.release.typescript_package
+    assert (folder / typescript_package.TABLE).read_text() == typescript_package.table(description())
+    first_line = typescript_package.header("The types", description())
+    assert (folder / typescript_package.TYPES).read_text().startswith(first_line)
 
 
 def test_operation_without_a_name_is_refused() -> None:

@@ -156,6 +156,7 @@ def test_nothing_is_described_that_generators_cannot_write() -> None:
 
     assert empty == []
     assert twice == set()
-    assert optional == {"createSignalStream", "pollSignals", "rotateWebhookSecret"}, (
+    renewals = {"renewAgentCertificate", "renewCertificate"}
+    assert optional == {"createSignalStream", "pollSignals", "rotateWebhookSecret", *renewals}, (
         "whose fields all are optional"
     )

@@ -16,6 +16,7 @@ from agentid import (
     Unavailable,
     Unreachable,
 )
+from agentid.client.generated.operations import Decisions
 from agentid.client.transport import Configuration, Request, Retries, Send, Wait, conversation, retry_after
 from agentid.keys import DpopKey
 from tests.between import Canned, between
@@ -78,6 +79,31 @@ def test_what_may_not_be_repeated_is_tried_once(failure: httpx.Response, kind: t
 
     assert isinstance(result, kind)
     assert waits == []
+
+
+@pytest.mark.parametrize(
+    ("request_", "headers", "tries"),
+    [(KEYED, {"retry_after": "1"}, 2), (KEYED, {}, 1), (POST, {"retry_after": "1"}, 1)],
+    ids=["own", "another content", "no key"],
+)
+def test_conflict_with_an_earlier_try_passes(request_: Request, headers: dict[str, str], tries: int) -> None:
+    result, _, keys = play(request_, answer(409, **headers), OK)
+
+    assert (result is OK, len(keys)) == (tries == 2, tries)
+
+
+RECEIPT = {"context": {"approval": "receipt"}}
+
+
+@pytest.mark.parametrize(
+    ("more", "is_repeatable"),
+    [({}, True), ({"context": {"details": {}}}, True), (RECEIPT, False), ({"evaluations": [RECEIPT]}, False)],
+    ids=["bare", "other context", "receipt", "receipt of one of several"],
+)
+def test_receipt_is_sent_once(more: dict[str, Any], is_repeatable: bool) -> None:
+    found = Decisions.evaluate_all.request(subject={"type": "agent", "id": "a"}, **more)
+
+    assert found.may_repeat == is_repeatable
 
 
 def test_all_tries_have_one_key() -> None:

@@ -19,6 +19,7 @@ ASKED = Inbound(
         ("dpop", "proof"),
         ("dpop", "second proof"),
         ("x-service-cert-serial", "ab"),
+        ("x-service-approval", "receipt"),
         ("x-service-agent-id", "forged"),
         ("x-service-action", "read"),
         ("x-service-gateway-key", "forged"),
@@ -60,6 +61,7 @@ def test_question_takes_the_credentials_from_the_client_and_nothing_else() -> No
         ("authorization", "DPoP token"),
         ("dpop", "proof"),
         ("dpop", "second proof"),
+        ("x-service-approval", "receipt"),
         ("x-service-cert-serial", "ab"),
     ]
 

@@ -6,15 +6,22 @@ from typing import Any
 import httpx
 import pytest
 
+from agentid import Client
 from agentid.keys import DpopKey
 from agentid.middleware.asgi import AsgiGate
+from compliance.core import environments
+from compliance.core.environments import Environment
 from events.models import BehaviorEvent
+from gateway.access.tests.factories import make_policy
+from gateway.approvals.models import Approval
+from gateway.approvals.tests.factories import decide
 from tenancy.tests.factories import make_key
 from tests.between import Canned, Fate, between
 from tests.middleware.conftest import Ask, Asked, Guarded, MakeGate, asgi_app
 from tests.served import Service
 
 FORGED = {"X-Service-Agent-Id": "forged", "X_Service_Agent_Id": "forged", "X-Service-Scope": "all"}
+HOST = [(b"host", b"api.example.com")]
 AWAY = {"error": "The authorization service does not answer"}
 
 
@@ -69,6 +76,51 @@ def test_action_out_of_scope_is_403_and_on_record(
     stored = BehaviorEvent.objects.filter(agent_id=guarded.agent.id)
     assert [event.action_type for event in stored] == ["unauthorized_access_attempt"]
     assert ask(gate, "/read", headers).status == 200
+
+
+@pytest.mark.parametrize(
+    ("raw_path", "status"), [(b"/public/info", 200), (b"/public%2Finfo", 401), (b"/public/%69nfo", 401)]
+)
+def test_excluded_path_is_open_as_it_is_written_alone(
+    service: Service, guarded: Guarded, make_gate: MakeGate, raw_path: bytes, status: int
+) -> None:
+    gate = make_gate(service.address, guarded.gateway_key, action="read", excluded=("/public/info",))
+    scope = {"type": "http", "method": "GET", "path": "/public/info", "raw_path": raw_path, "headers": HOST}
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def play() -> None:
+        await AsgiGate(asgi_app, gate)(scope, receive, send)
+        await gate.aclose()
+
+    asyncio.run(play())
+
+    assert sent[0]["status"] == status
+
+
+def test_refusal_names_the_approval_whose_receipt_lets_the_request_pass_once(
+    service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate, settings: Any
+) -> None:
+    settings.TOKEN_ISSUER = service.address
+    gate = make_gate(service.address, guarded.gateway_key, action="read")
+    headers = {"X-Service-Cert-Serial": guarded.serial}
+    with environments.use(Environment.LIVE):
+        make_policy(guarded.tenant, always_ask=["read"])
+
+    refused = ask(gate, "/orders", headers)
+    with environments.use(Environment.LIVE):
+        decide(Approval.objects.get(id=refused.headers["x-service-approval"]))
+    with Client(service.address, make_key(guarded.tenant)) as client:
+        receipt = client.wait_for_approval(refused.headers["x-service-approval"]).receipt
+    assert receipt is not None
+    approved = {**headers, "X-Service-Approval": receipt}
+
+    assert [refused.status, *(ask(gate, "/orders", approved).status for _ in range(2))] == [403, 200, 403]
 
 
 def test_without_credential_it_is_401_with_a_challenge(

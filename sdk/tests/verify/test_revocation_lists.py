@@ -12,12 +12,12 @@ from django.conf import settings
 from agentid import Client
 from agentid.client.generated.results import Certificate
 from agentid.verify import Reason, RevocationLists, TrustedAuthorities, VerifiedCertificate
-from certificates.issuing.authority_keys import signing_key
 from certificates.lists.crl import DELTA, CrlWindow, ListScope, build_crl
 from certificates.models import Certificate as StoredCertificate
 from certificates.models import CertificateAuthority
 from certificates.pki.reasons import encode_entry
 from compliance.core.clock import now as service_now
+from compliance.keys.registry import rsa_private_key
 from tests.verify.test_certificates import check, publish, reason_of
 
 FULL = "full"
@@ -59,7 +59,7 @@ def signed(
     this_update = service_now().replace(microsecond=0) - ages
     window = CrlWindow(number, this_update, this_update + timedelta(hours=1))
     scope = ListScope(DELTA if base is not None else FULL, url, base_number=base)
-    issuer, key = authority.as_issuer, signing_key(authority)
+    issuer, key = authority.as_issuer, rsa_private_key(authority.key_uri)
     return build_crl(list(entries), window=window, issuer=issuer, key=key, scope=scope)
 
 

@@ -3,7 +3,7 @@
 import inspect
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from enum import Enum
@@ -145,7 +145,7 @@ class Operation(Generic[P, T]):
             content=content,
             headers=headers,
             key=key,
-            repeatable=self.is_repeatable,
+            repeatable=self.is_repeatable and not _uses_receipt(sent),
             prove=None if isinstance(proof, str) else proof,
         )
 
@@ -235,6 +235,14 @@ def _next(request: Request, cursor: Any) -> Request | None:
     if not isinstance(cursor, str) or request.query.get("before") == cursor:
         raise UnexpectedAnswer("next_cursor: leads nowhere")
     return replace(request, query={**request.query, "before": cursor})
+
+
+def _uses_receipt(sent: Mapping[str, Any]) -> bool:
+    """Whether an approval's receipt is sent; it is good once, so that a second try would be denied."""
+    items = sent.get("evaluations")
+    asked = [sent, *(items if isinstance(items, Sequence) else ())]
+    contexts = (each.get("context") for each in asked if isinstance(each, Mapping))
+    return any(isinstance(each, Mapping) and bool(each.get("approval")) for each in contexts)
 
 
 def _segment(name: str, value: object) -> str:

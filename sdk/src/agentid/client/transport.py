@@ -21,6 +21,7 @@ import httpx
 from agentid.client.records import json_of
 from agentid.errors import (
     ConfigurationError,
+    Conflict,
     RateLimited,
     ServiceError,
     Unavailable,
@@ -108,7 +109,9 @@ def conversation(
         error = _failure(reply)
         wait = _wait(error, attempt, retries)
         is_last = attempt == retries.tries or clock() - started + wait > retries.total_seconds
-        is_passing = isinstance(error, RateLimited | Unavailable | Unreachable)
+        # An earlier try with the same key may still be at work.
+        is_own = request.key is not None and isinstance(error, Conflict) and error.retry_after is not None
+        is_passing = is_own or isinstance(error, RateLimited | Unavailable | Unreachable)
         if is_last or not (request.may_repeat and is_passing):
             raise error
         yield Wait(wait)

@@ -17,8 +17,8 @@ from agentid.jose import read_object
 PATH = "/v1/gateway/authorize"
 PREFIX = "x-service-"
 DECISION = f"{PREFIX}gateway-decision"
-CREDENTIALS = frozenset({"authorization", "dpop", f"{PREFIX}cert-serial"})
-PASSED_ON = frozenset({"www-authenticate", "dpop-nonce", "cache-control"})
+CREDENTIALS = frozenset({"authorization", "dpop", f"{PREFIX}cert-serial", f"{PREFIX}approval"})
+PASSED_ON = frozenset({"www-authenticate", "dpop-nonce", "cache-control", f"{PREFIX}approval"})
 AWAY = "The authorization service does not answer"
 
 _PLAIN = (

@@ -1,4 +1,4 @@
-"""Checks that need no call: tokens, certificates, messages, cards, signals, webhooks and audit proofs."""
+"""Checks that need no call: tokens, certificates, messages, cards, signals, webhooks, records, the log."""
 
 from agentid.errors import NotValid, Reason
 from agentid.verify.audit import (
@@ -13,6 +13,7 @@ from agentid.verify.cards import VerifiedCard, certificate_of, verify_card
 from agentid.verify.key_sets import AsyncTokenKeys, TokenKeys
 from agentid.verify.messages import canonical, verify_message, verify_message_jws
 from agentid.verify.proofs import PresentedProof
+from agentid.verify.records import RecordKind, verify_record
 from agentid.verify.revocations import RevocationFeed, Revocations
 from agentid.verify.signals import SignalKind, SignalRules, VerifiedSignal, verify_signal
 from agentid.verify.status_lists import check_status
@@ -31,6 +32,7 @@ __all__ = [
     "OcspQuestion",
     "PresentedProof",
     "Reason",
+    "RecordKind",
     "RevocationFeed",
     "RevocationLists",
     "Revocations",
@@ -56,6 +58,7 @@ __all__ = [
     "verify_consistency",
     "verify_message",
     "verify_message_jws",
+    "verify_record",
     "verify_signal",
     "verify_token",
     "verify_webhook",

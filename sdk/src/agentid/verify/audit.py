@@ -180,7 +180,7 @@ def root_of(index: int, size: int, leaf: bytes, path: Sequence[bytes]) -> bytes:
     if not 0 <= index < size or len(path) != len(_sides(index, size)):
         raise NotValid(Reason.MALFORMED, "a proof of another length, or no such leaf")
     for is_right, node in zip(_sides(index, size), path, strict=True):
-        leaf = _node(node, leaf) if is_right else _node(leaf, node)
+        leaf = node_hash(node, leaf) if is_right else node_hash(leaf, node)
     return leaf
 
 
@@ -214,10 +214,10 @@ def _roots(old: int, new: int, path: list[bytes], known: bytes | None) -> tuple[
     last, half = path.pop(), 1 << (new - 1).bit_length() - 1
     if old <= half:
         first, second = _roots(old, half, path, known)
-        return first, _node(second, last)
+        return first, node_hash(second, last)
     first, second = _roots(old - half, new - half, path, None)
-    return _node(last, first), _node(last, second)
+    return node_hash(last, first), node_hash(last, second)
 
 
-def _node(left: bytes, right: bytes) -> bytes:
+def node_hash(left: bytes, right: bytes) -> bytes:
     return sha256(b"\1" + left + right).digest()

@@ -25,17 +25,22 @@ class Agents(Group[S]):
 
     @listing("/v1/agents")
     def list(
-        self, *, before: datetime | str | None = None, limit: int | None = None, status: str | None = None
+        self, *, before: datetime | str | None = None, blueprint_id: str | None = None,
+        dormant: bool | None = None, limit: int | None = None, model_hash: str | None = None,
+        orphaned: bool | None = None, owner: str | None = None, q: str | None = None,
+        status: str | None = None
     ) -> results.Agent:
         """List agents, newest first."""
 
     @operation("POST", "/v1/agents")
     def register(
-        self, *, name: str, model_hash: str, model: str | None = None, version: str | None = None,
+        self, name: str, *, model: str | None = None, version: str | None = None,
         description: str | None = None, inbox_address: str | None = None,
+        owner: Mapping[str, Any] | None = None, backup_owner: Mapping[str, Any] | None = None,
         financial_scope: Mapping[str, Any] | None = None, agent_card: Mapping[str, Any] | None = None,
         metadata: Mapping[str, Any] | None = None, enforcement: str | None = None,
-        alarm_budget: float | None = None, idempotency_key: str = ""
+        alarm_budget: float | None = None, validity_days: int | None = None, model_hash: str | None = None,
+        blueprint_id: str | None = None, idempotency_key: str = ""
     ) -> results.Agent:
         """Register an agent."""
 
@@ -47,10 +52,13 @@ class Agents(Group[S]):
     def update(
         self, agent_id: str, *, model: str | Unset | None = UNSET, version: str | Unset | None = UNSET,
         description: str | Unset | None = UNSET, inbox_address: str | Unset | None = UNSET,
+        owner: Mapping[str, Any] | Unset | None = UNSET,
+        backup_owner: Mapping[str, Any] | Unset | None = UNSET,
         financial_scope: Mapping[str, Any] | Unset | None = UNSET,
         agent_card: Mapping[str, Any] | Unset | None = UNSET,
         metadata: Mapping[str, Any] | Unset | None = UNSET, enforcement: str | Unset | None = UNSET,
-        alarm_budget: float | Unset | None = UNSET, name: str | Unset = UNSET, model_hash: str | Unset = UNSET
+        alarm_budget: float | Unset | None = UNSET, validity_days: int | Unset | None = UNSET,
+        name: str | Unset = UNSET, model_hash: str | Unset = UNSET
     ) -> results.UpdatedAgent:
         """Edit an agent's profile."""
 
@@ -63,7 +71,9 @@ class Agents(Group[S]):
         """Reinstate a suspended agent."""
 
     @operation("POST", "/v1/agents/{agent_id}/renew")
-    def renew(self, agent_id: str, *, idempotency_key: str = "") -> results.Certificate:
+    def renew(
+        self, agent_id: str, *, overlap_seconds: int | None = None, idempotency_key: str = ""
+    ) -> results.Certificate:
         """Issue a successor of the agent's active certificate."""
 
     @operation("POST", "/v1/agents/{agent_id}/retire")
@@ -73,6 +83,29 @@ class Agents(Group[S]):
     @operation("POST", "/v1/agents/{agent_id}/suspend")
     def suspend(self, agent_id: str, reason: str) -> results.Agent:
         """Suspend an agent and put its certificate on hold."""
+
+    @operation("GET", "/v1/agents/{agent_id}/attestation")
+    def attestation(self, agent_id: str, *, at: datetime | str | None = None) -> results.Attestation:
+        """Attest how an agent stands or stood."""
+
+    @operation("GET", "/v1/agents/{agent_id}/attestation/pdf", accept="application/pdf")
+    def attestation_pdf(self, agent_id: str, *, at: datetime | str | None = None) -> bytes:
+        """Attest how an agent stands or stood, as a PDF of one page."""
+
+    @operation("GET", "/v1/agents/{agent_id}/attestation/bundle", accept="application/zip")
+    def attestation_bundle(self, agent_id: str, *, at: datetime | str | None = None) -> bytes:
+        """Attest it in a signed bundle, checked as a report's."""
+
+    @operation("GET", "/v1/agents/{agent_id}/credential")
+    def credential(self, agent_id: str) -> results.AgentCredential:
+        """Fetch an agent's verifiable credential."""
+
+    @operation("GET", "/v1/agents/{agent_id}/usage")
+    def usage(
+        self, agent_id: str, *, period_end: datetime | str | None = None,
+        period_start: datetime | str | None = None
+    ) -> results.Usage:
+        """Fetch the actions that an agent used, did not use, or was refused."""
 
 
 class ApprovalPolicies(Group[S]):
@@ -192,6 +225,52 @@ class AuditLog(Group[S]):
         """A bundle of leaves."""
 
 
+class AccessReviews(Group[S]):
+    """Calls of `client.access_reviews`."""
+
+    @listing("/v1/access-reviews")
+    def list(self, *, before: datetime | str | None = None, limit: int | None = None) -> results.AccessReview:
+        """List access reviews, newest first."""
+
+    @operation("POST", "/v1/access-reviews")
+    def open(
+        self, *, match: Mapping[str, Any], reviewer: str, due_at: datetime | str, every: str | None = None,
+        idempotency_key: str = ""
+    ) -> results.AccessReview:
+        """Open a review of what agents may do."""
+
+    @operation("GET", "/v1/access-reviews/{review_id}")
+    def get(self, review_id: str) -> results.AccessReview:
+        """Fetch an access review."""
+
+    @operation("PATCH", "/v1/access-reviews/{review_id}")
+    def update(self, review_id: str, *, every: str | Unset | None = UNSET) -> results.AccessReview:
+        """Repeat an access review each quarter, or no longer."""
+
+    @listing("/v1/access-reviews/{review_id}/items")
+    def items(
+        self, review_id: str, *, before: datetime | str | None = None, limit: int | None = None
+    ) -> results.AccessReviewItem:
+        """List the agents of an access review."""
+
+    @operation("POST", "/v1/access-reviews/{review_id}/items/{agent_id}")
+    def decide(
+        self, review_id: str, agent_id: str, decision: str, *, note: str | None = None,
+        actions: Sequence[str] | None = None
+    ) -> results.AccessReviewItem:
+        """Decide on an agent of an access review."""
+
+    @operation("POST", "/v1/access-reviews/{review_id}/items")
+    def decide_all(
+        self, review_id: str, *, decision: str, agent_ids: Sequence[str], note: str | None = None
+    ) -> tuple[results.AccessReviewItem, ...]:
+        """Decide on many agents of an access review."""
+
+    @operation("GET", "/v1/access-reviews/{review_id}/record")
+    def record(self, review_id: str) -> results.AccessReviewRecord:
+        """Fetch the signed record of a finished access review."""
+
+
 class Authorities(Group[S]):
     """Calls of `client.authorities`."""
 
@@ -227,13 +306,73 @@ class Authorities(Group[S]):
         """Ask for the status of certificates by OCSP, in the address."""
 
 
+class Blueprints(Group[S]):
+    """Calls of `client.blueprints`."""
+
+    @listing("/v1/blueprints")
+    def list(self, *, before: datetime | str | None = None, limit: int | None = None) -> results.Blueprint:
+        """List blueprints, newest first."""
+
+    @operation("POST", "/v1/blueprints")
+    def create(
+        self, name: str, *, model: str | None = None, version: str | None = None,
+        model_hash: str | None = None, permitted_actions: Sequence[str] | None = None,
+        financial_scope: Mapping[str, Any] | None = None, owner: Mapping[str, Any] | None = None,
+        backup_owner: Mapping[str, Any] | None = None, validity_days: int | None = None,
+        alarm_budget: float | None = None, ask_policy: Mapping[str, Any] | None = None,
+        idempotency_key: str = ""
+    ) -> results.Blueprint:
+        """Create a blueprint."""
+
+    @operation("GET", "/v1/blueprints/{blueprint_id}")
+    def get(self, blueprint_id: str) -> results.ChangedBlueprint:
+        """Fetch a blueprint."""
+
+    @operation("PATCH", "/v1/blueprints/{blueprint_id}")
+    def update(
+        self, blueprint_id: str, *, model: str | Unset | None = UNSET, version: str | Unset | None = UNSET,
+        model_hash: str | Unset | None = UNSET, permitted_actions: Sequence[str] | Unset | None = UNSET,
+        financial_scope: Mapping[str, Any] | Unset | None = UNSET,
+        owner: Mapping[str, Any] | Unset | None = UNSET,
+        backup_owner: Mapping[str, Any] | Unset | None = UNSET, validity_days: int | Unset | None = UNSET,
+        alarm_budget: float | Unset | None = UNSET, ask_policy: Mapping[str, Any] | Unset | None = UNSET,
+        name: str | Unset = UNSET
+    ) -> results.ChangedBlueprint:
+        """Change a blueprint."""
+
+    @listing("/v1/blueprints/{blueprint_id}/agents")
+    def agents(
+        self, blueprint_id: str, *, before: datetime | str | None = None, differs: bool | None = None,
+        limit: int | None = None
+    ) -> results.BlueprintAgent:
+        """List the agents of a blueprint but retired ones, newest first."""
+
+    @operation("POST", "/v1/blueprints/{blueprint_id}/renew")
+    def renew(
+        self, blueprint_id: str, *, agent_ids: Sequence[str] | None = None, all_differing: bool | None = None,
+        idempotency_key: str = ""
+    ) -> results.BlueprintRenewal:
+        """Bring agents up to date with their blueprint."""
+
+    @operation("GET", "/v1/blueprint-renewals/{renewal_id}")
+    def renewal(self, renewal_id: str) -> results.BlueprintRenewal:
+        """Fetch a renewal of a blueprint's agents."""
+
+    @listing("/v1/blueprints/{blueprint_id}/renewals")
+    def renewals(
+        self, blueprint_id: str, *, before: datetime | str | None = None, limit: int | None = None
+    ) -> results.ListedRenewal:
+        """List the renewals of a blueprint's agents, newest first."""
+
+
 class Certificates(Group[S]):
     """Calls of `client.certificates`."""
 
     @listing("/v1/certificates")
     def list(
-        self, *, agent_id: str | None = None, before: datetime | str | None = None, limit: int | None = None,
-        status: str | None = None
+        self, *, agent_id: str | None = None, before: datetime | str | None = None,
+        expires_after: datetime | str | None = None, expires_before: datetime | str | None = None,
+        limit: int | None = None, status: str | None = None
     ) -> results.Certificate:
         """List certificates, newest first."""
 
@@ -242,7 +381,9 @@ class Certificates(Group[S]):
         """Fetch a certificate."""
 
     @operation("POST", "/v1/certificates/{certificate_id}/renew")
-    def renew(self, certificate_id: str, *, idempotency_key: str = "") -> results.Certificate:
+    def renew(
+        self, certificate_id: str, *, overlap_seconds: int | None = None, idempotency_key: str = ""
+    ) -> results.Certificate:
         """Issue a successor and supersede this certificate."""
 
     @operation("POST", "/v1/certificates/{certificate_id}/revoke")
@@ -486,6 +627,14 @@ class ReportSchedules(Group[S]):
         """End a schedule of reports."""
 
 
+class Owners(Group[S]):
+    """Calls of `client.owners`."""
+
+    @operation("POST", "/v1/owners/replace")
+    def replace(self, *, from_: str, to: Mapping[str, Any]) -> results.OwnersReplaced:
+        """Put another person in an owner's place."""
+
+
 class Reports(Group[S]):
     """Calls of `client.reports`."""
 
@@ -579,6 +728,33 @@ class Signals(Group[S]):
         """Ask for a verification event."""
 
 
+class Stops(Group[S]):
+    """Calls of `client.stops`."""
+
+    @listing("/v1/stops")
+    def list(self, *, before: datetime | str | None = None, limit: int | None = None) -> results.Stop:
+        """List stops, newest first."""
+
+    @operation("POST", "/v1/stops")
+    def begin(
+        self, *, match: Mapping[str, Any], reason: str, reason_code: str | None = None,
+        revoke: bool | None = None, dry_run: bool | None = None, idempotency_key: str = ""
+    ) -> results.BegunStop:
+        """Stop all agents of a kind at once."""
+
+    @operation("GET", "/v1/stops/{stop_id}")
+    def get(self, stop_id: str) -> results.Stop:
+        """Fetch a stop."""
+
+    @operation("POST", "/v1/stops/{stop_id}/release")
+    def release(self, stop_id: str, reason: str) -> results.Stop:
+        """Lift the holds of a stop."""
+
+    @operation("GET", "/v1/stops/{stop_id}/receipt")
+    def receipt(self, stop_id: str) -> results.HaltReceipt:
+        """Fetch the signed receipt of a stop."""
+
+
 class TrustedIssuers(Group[S]):
     """Calls of `client.trusted_issuers`."""
 
@@ -614,6 +790,22 @@ class TrustedIssuers(Group[S]):
         """Trust an issuer no more."""
 
 
+class TracedNames(Group[S]):
+    """Calls of `client.traced_names`."""
+
+    @operation("GET", "/v1/otlp/names")
+    def list(self) -> tuple[results.TracedName, ...]:
+        """List names in spans, those without an agent first."""
+
+    @operation("POST", "/v1/otlp/names")
+    def map(self, *, source: str, name: str, agent_id: str, idempotency_key: str = "") -> results.TracedName:
+        """Have a name in spans stand for an agent."""
+
+    @operation("DELETE", "/v1/otlp/names/{name_id}", repeatable=True)
+    def delete(self, name_id: str) -> None:
+        """Have a name in spans stand for no agent."""
+
+
 class Webhooks(Group[S]):
     """Calls of `client.webhooks`."""
 
@@ -623,7 +815,8 @@ class Webhooks(Group[S]):
 
     @operation("POST", "/v1/webhooks")
     def create(
-        self, *, url: str, events: Sequence[str], description: str | None = None, idempotency_key: str = ""
+        self, *, url: str, events: Sequence[str], description: str | None = None, format_: str | None = None,
+        idempotency_key: str = ""
     ) -> results.WebhookWithSecret:
         """Register a webhook."""
 
@@ -633,8 +826,8 @@ class Webhooks(Group[S]):
 
     @operation("PATCH", "/v1/webhooks/{webhook_id}")
     def update(
-        self, webhook_id: str, *, description: str | Unset | None = UNSET, url: str | Unset = UNSET,
-        events: Sequence[str] | Unset = UNSET, active: bool | Unset = UNSET
+        self, webhook_id: str, *, description: str | Unset | None = UNSET, format_: str | Unset = UNSET,
+        url: str | Unset = UNSET, events: Sequence[str] | Unset = UNSET, active: bool | Unset = UNSET
     ) -> results.Webhook:
         """Edit a webhook."""
 
@@ -679,7 +872,9 @@ class Operations(Generic[S]):
         self.approval_policies: ApprovalPolicies[S] = ApprovalPolicies(transport)
         self.approvals: Approvals[S] = Approvals(transport)
         self.audit_log: AuditLog[S] = AuditLog(transport)
+        self.access_reviews: AccessReviews[S] = AccessReviews(transport)
         self.authorities: Authorities[S] = Authorities(transport)
+        self.blueprints: Blueprints[S] = Blueprints(transport)
         self.certificates: Certificates[S] = Certificates(transport)
         self.decisions: Decisions[S] = Decisions(transport)
         self.delegation: Delegation[S] = Delegation(transport)
@@ -689,7 +884,10 @@ class Operations(Generic[S]):
         self.messages: Messages[S] = Messages(transport)
         self.oauth: OAuth[S] = OAuth(transport)
         self.report_schedules: ReportSchedules[S] = ReportSchedules(transport)
+        self.owners: Owners[S] = Owners(transport)
         self.reports: Reports[S] = Reports(transport)
         self.signals: Signals[S] = Signals(transport)
+        self.stops: Stops[S] = Stops(transport)
         self.trusted_issuers: TrustedIssuers[S] = TrustedIssuers(transport)
+        self.traced_names: TracedNames[S] = TracedNames(transport)
         self.webhooks: Webhooks[S] = Webhooks(transport)

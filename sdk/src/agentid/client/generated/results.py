@@ -8,6 +8,13 @@ from typing import Any
 from agentid.client.records import Record
 
 
+class Owner(Record):
+    """A person who answers for an agent."""
+
+    name: str
+    email: str
+
+
 class FinancialScope(Record):
     """The trading limits of an agent; amounts in US dollars."""
 
@@ -20,7 +27,7 @@ class FinancialScope(Record):
 
 
 class Agent(Record):
-    """An Agent of the interface specification, with its DID, description and financial scope."""
+    """An agent: its profile, who answers for it, its DID, status and risk."""
 
     id: str
     tenant_id: str
@@ -30,6 +37,8 @@ class Agent(Record):
     model_hash: str
     version: str | None
     status: str
+    owner: Owner | None
+    backup_owner: Owner | None
     inbox_address: str | None
     metadata: Mapping[str, Any] | None
     financial_scope: FinancialScope | None
@@ -38,7 +47,10 @@ class Agent(Record):
     effective_enforcement: str
     alarm_budget: float | None
     effective_alarm_budget: float
+    blueprint_id: str | None
+    validity_days: int | None
     did: str
+    dormant_at: datetime | None
     created_at: datetime
     updated_at: datetime
 
@@ -63,6 +75,53 @@ class Certificate(Record):
     expires_at: datetime
     revoked_at: datetime | None
     revocation_reason: str | None
+    superseded_at: datetime | None
+
+
+class Attestation(Record):
+    """An attestation, and the signed manifest with its digest."""
+
+    manifest: Mapping[str, Any]
+    signature: str
+    public_key: str
+    attestation: Mapping[str, Any]
+
+
+class AgentCredential(Record):
+    """A credential of an agent."""
+
+    credential: str = field(repr=False)
+    valid_until: datetime
+
+
+class UsedName(Record):
+    """A name that an agent used."""
+
+    name: str
+    count: int
+    last_at: datetime
+    permitted: bool | None
+
+
+class RefusedName(Record):
+    """A name that was refused."""
+
+    name: str
+    count: int
+    last_at: datetime
+    refused_by: str
+
+
+class Usage(Record):
+    """An agent's used, unused and refused actions."""
+
+    period_start: str
+    period_end: str
+    permitted_actions: tuple[str, ...] | None
+    used: tuple[UsedName, ...]
+    unused: tuple[str, ...]
+    refused: tuple[RefusedName, ...]
+    is_complete: bool
 
 
 class AskPolicy(Record):
@@ -145,6 +204,75 @@ class LogState(Record):
     witnesses: tuple[WitnessReport, ...]
 
 
+class AccessReview(Record):
+    """A review of access."""
+
+    id: str
+    match: Mapping[str, Any]
+    reviewer: str
+    state: str
+    agents: int
+    undecided: int
+    due_at: datetime
+    every: str | None
+    next_at: datetime | None
+    started_by: str
+    started_at: datetime
+    overdue_at: datetime | None
+    ended_at: datetime | None
+
+
+class NameUse(Record):
+    """How often a name was used, or refused, and when last."""
+
+    name: str
+    count: int
+    last_at: datetime
+
+
+class AccessReviewItem(Record):
+    """An agent of a review: as it was decided on, or as it is now."""
+
+    agent_id: str
+    name: str
+    status: str
+    owner: str | None
+    permitted_actions: tuple[str, ...] | None
+    used: tuple[NameUse, ...]
+    unused: tuple[str, ...]
+    refused: tuple[str, ...]
+    is_complete: bool
+    last_active_at: datetime | None
+    risk_score: float
+    high_events: int
+    incidents: int
+    decision: str
+    removed_actions: tuple[str, ...]
+    note: str
+    decided_by: str
+    decided_at: datetime | None
+    applied_at: datetime | None
+    problem: str
+
+
+class AccessReviewLine(Record):
+    """A line of a review's record."""
+
+    agent_id: str
+    decision: str
+    removed_actions: tuple[str, ...]
+    decided_by: str
+    decided_at: datetime
+    applied_at: datetime
+
+
+class AccessReviewRecord(Record):
+    """A review's signed record, and the lines under its Merkle root."""
+
+    record: str
+    lines: tuple[AccessReviewLine, ...]
+
+
 class Authority(Record):
     role: str
     status: str
@@ -165,6 +293,78 @@ class Chain(Record):
     environment: str
     chain_pem: str
     certificates: tuple[Authority, ...]
+
+
+class PutAskPolicy(Record):
+    """`PUT /v1/approval-policies/{applies_to}`: the whole policy; a blueprint's is the same."""
+
+    ask_from: str
+    always_ask: tuple[str, ...] = ()
+    ttl_seconds: int | None = None
+
+
+class Blueprint(Record):
+    """A blueprint."""
+
+    id: str
+    name: str
+    model: str | None
+    version: str | None
+    model_hash: str | None
+    permitted_actions: tuple[str, ...] | None
+    financial_scope: FinancialScope | None
+    owner: Owner | None
+    backup_owner: Owner | None
+    validity_days: int | None
+    alarm_budget: float | None
+    ask_policy: PutAskPolicy | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class ChangedBlueprint(Blueprint):
+    """A blueprint, and how many of its agents differ from it."""
+
+    differing: int
+
+
+class BlueprintAgent(Record):
+    """An agent of a blueprint."""
+
+    id: str
+    name: str
+    status: str
+    differs_in: tuple[str, ...]
+
+
+class ListedRenewal(Record):
+    """A renewal, and how far it is."""
+
+    id: str
+    blueprint_id: str
+    matched: int
+    pending: int
+    renewed: int
+    updated: int
+    unchanged: int
+    skipped: int
+    failed: int
+    started_at: datetime
+    ended_at: datetime | None
+
+
+class UnrenewedAgent(Record):
+    """An agent that was not brought up to date, or whose certificate was not renewed."""
+
+    agent_id: str
+    outcome: str
+    error: str
+
+
+class BlueprintRenewal(ListedRenewal):
+    """A renewal, how far it is, and where it failed."""
+
+    unrenewed: tuple[UnrenewedAgent, ...]
 
 
 class Revocation(Record):
@@ -536,6 +736,7 @@ class MessageVerification(Record):
     """A `MessageVerification`; branch on `valid`."""
 
     valid: bool
+    valid_when_signed: bool | None
     reason: str | None = None
     agent_id: str
     certificate_serial: str
@@ -625,6 +826,12 @@ class ReportSchedule(Record):
     ended_at: datetime | None
 
 
+class OwnersReplaced(Record):
+    """How many agents have another owner or backup owner now."""
+
+    agents: int
+
+
 class Report(Record):
     """A report's state; `digest` once it is ready."""
 
@@ -704,6 +911,76 @@ class SignalStreamStatus(Record):
     reason: str
 
 
+class Stop(Record):
+    """A stop, and how far it is."""
+
+    id: str
+    match: Mapping[str, Any]
+    revoke: bool
+    reason: str
+    reason_code: str
+    state: str
+    matched: int
+    stopped: int
+    skipped: int
+    failed: int
+    released: int
+    started_by: str
+    started_at: datetime
+    ended_at: datetime | None
+    release_reason: str
+    released_by: str
+    released_at: datetime | None
+
+
+class MatchedAgent(Record):
+    """An agent that a stop would match."""
+
+    id: str
+    name: str
+    status: str
+
+
+class BegunStop(Record):
+    """The answer to `POST /v1/stops`."""
+
+    id: str | None
+    match: Mapping[str, Any]
+    revoke: bool
+    reason: str
+    reason_code: str
+    state: str | None
+    matched: int
+    stopped: int
+    skipped: int
+    failed: int
+    released: int
+    started_by: str
+    started_at: datetime
+    ended_at: datetime | None
+    release_reason: str
+    released_by: str
+    released_at: datetime | None
+    dry_run: bool
+    sample: tuple[MatchedAgent, ...]
+
+
+class HaltLine(Record):
+    """A line of a halt receipt."""
+
+    agent_id: str
+    serial: str | None
+    stopped_at: datetime | None
+    outcome: str
+
+
+class HaltReceipt(Record):
+    """A halt receipt and the lines under its Merkle root."""
+
+    receipt: str = field(repr=False)
+    lines: tuple[HaltLine, ...]
+
+
 class TrustedIssuer(Record):
     """An issuer whose ID tokens the tenant trusts."""
 
@@ -721,6 +998,16 @@ class TrustedIssuer(Record):
     updated_at: datetime
 
 
+class TracedName(Record):
+    """A name in spans."""
+
+    id: str
+    source: str
+    name: str
+    agent_id: str | None
+    seen_at: datetime
+
+
 class Webhook(Record):
     """A Webhook of the interface specification, without its secret."""
 
@@ -729,6 +1016,7 @@ class Webhook(Record):
     events: tuple[str, ...]
     active: bool
     description: str
+    format: str
     secret_hint: str
     previous_secret_until: datetime | None
     disabled_at: datetime | None

@@ -1,0 +1,160 @@
+"""What an agent has from its blueprint, what it may state itself, and where the two differ."""
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from django.db.models import Q
+
+from agents.errors import WiderThanBlueprint
+from agents.models import OWNER_ROLES, Agent, AgentStatus, Blueprint
+from agents.querysets import AgentQuerySet
+from compliance.core.json_values import same_json
+
+SAME: Final = ("model", "model_hash", "version")
+"""What an agent of the kind is: it states the same or nothing."""
+INHERITED: Final = (
+    *(*SAME, "permitted_actions", "financial_scope", "validity_days", "alarm_budget"),
+    *OWNER_ROLES,
+)
+CERTIFIED: Final = (*SAME, "permitted_actions", "validity_days")
+"""What takes effect with a new certificate."""
+_LEAST: Final = ("max_single_trade_usd", "daily_limit_usd", "leverage_permitted")
+"""Of two the lesser is narrower; false is less than true."""
+_LISTS: Final = ("permitted_instruments", "permitted_venues")
+_RATIO: Final = "max_leverage_ratio"
+_UNLEVERED: Final = 1.0
+"""The ratio of an agent that may not use leverage."""
+_ACTIONS: Final = "metadata__permitted_actions"
+_NONE: Final = Q(**{f"{_ACTIONS}__isnull": True}) | Q(**{_ACTIONS: None})
+
+
+def owner_columns(role: str, person: Mapping[str, str] | None) -> dict[str, str | None]:
+    """Return the columns that hold an owner or backup owner."""
+    return {f"{role}_{name}": (person or {}).get(name) for name in ("name", "email")}
+
+
+def columns_of(agent: Agent, name: str, value: Any) -> dict[str, Any]:
+    """Return the columns of an agent that hold `value` of an inherited field."""
+    if name in OWNER_ROLES:
+        return owner_columns(name, value)
+    if name == "permitted_actions":
+        return {"metadata": {**(agent.metadata or {}), name: value}}
+    return {name: value}
+
+
+def values_of(row: Agent | Blueprint) -> dict[str, Any]:
+    """Return what the row states of the fields that can be inherited; None: nothing."""
+    return {name: getattr(row, name) for name in INHERITED}
+
+
+def keep_within(agent: Agent, blueprint: Blueprint, touched: Collection[str]) -> None:
+    """Have an agent inherit those of the `touched` fields that it does not state.
+
+    Raises: WiderThanBlueprint if it states one beyond the blueprint's.
+    """
+    limits = values_of(blueprint)
+    for name in touched:
+        if getattr(agent, name) is None and limits[name] is not None:
+            for column, value in columns_of(agent, name, limits[name]).items():
+                setattr(agent, column, value)
+    stated = values_of(agent)
+    if wider := [name for name in touched if _narrowed(name, stated[name], limits[name]) != stated[name]]:
+        raise WiderThanBlueprint(wider)
+    own = {name for name in touched if stated[name] is not None and not same_json(stated[name], limits[name])}
+    agent.own_fields = sorted({*agent.own_fields} - {*touched} | own)
+
+
+def brought_up(agent: Agent, blueprint: Blueprint) -> dict[str, Any]:
+    """Return the fields in which an agent differs from its blueprint, with what they should be.
+
+    An inherited field should be the blueprint's; one that the agent states itself, at most that. What a
+    blueprint does not state is left as it is.
+    """
+    found: dict[str, Any] = {}
+    for name, limit in values_of(blueprint).items():
+        value = getattr(agent, name)
+        if limit is None or same_json(value, limit):
+            continue
+        if name not in agent.own_fields:
+            found[name] = limit
+        elif (narrowed := _narrowed(name, value, limit)) != value:
+            found[name] = narrowed
+    return found
+
+
+def differing(blueprint: Blueprint) -> AgentQuerySet:
+    """Return the agents of a blueprint, but retired ones, for which `brought_up` finds something."""
+    conforming = Q()
+    for name, limit in values_of(blueprint).items():
+        if limit is not None:
+            inherited, own = _equal(name, limit), Q(own_fields__contains=[name])
+            allowed = RULES[name].allowed(limit) if name in RULES else Q()
+            conforming &= (~own & inherited) | (own & allowed)
+    agents = Agent.objects.for_tenant(blueprint.tenant_id).of_blueprint(blueprint.id)
+    return agents.exclude(status=AgentStatus.RETIRED).exclude(id__in=agents.filter(conforming).values("id"))
+
+
+def _equal(name: str, limit: Any) -> Q:
+    if name in OWNER_ROLES:
+        return Q(**owner_columns(name, limit))
+    if name == "permitted_actions":
+        # The older key `scopes` gives an empty scope.
+        empty = _NONE & Q(metadata__has_key="scopes") if limit == [] else Q()
+        return Q(**{_ACTIONS: limit}) | empty
+    return Q(**{name: limit})
+
+
+def _narrowed(name: str, value: Any, limit: Any) -> Any:
+    """Return what is left of an agent's own value within the blueprint's, None: that states none."""
+    if limit is None or name not in RULES:
+        return value
+    return limit if value is None else RULES[name].narrowed(value, limit)
+
+
+def _common(own: Sequence[str], limit: Sequence[str]) -> list[str]:
+    return [one for one in own if one in limit]
+
+
+def _narrowed_scope(own: Mapping[str, Any], limit: Mapping[str, Any]) -> dict[str, Any]:
+    unstated = math.inf if own["leverage_permitted"] else _UNLEVERED
+    is_beyond = own.get(_RATIO, unstated) > limit.get(_RATIO, math.inf)
+    return {
+        **own,
+        **{one: min(own[one], limit[one]) for one in _LEAST},
+        **{one: _common(own[one], limit[one]) for one in _LISTS},
+        **({_RATIO: limit[_RATIO]} if is_beyond else {}),
+    }
+
+
+def _allowed_scope(limit: Mapping[str, Any]) -> Q:
+    found = {f"{one}__lte": limit[one] for one in _LEAST}
+    found |= {f"{one}__contained_by": limit[one] for one in _LISTS}
+    allowed = Q(**{f"financial_scope__{name}": value for name, value in found.items()})
+    if _RATIO not in limit:
+        return allowed
+    ratio = Q(**{f"financial_scope__{_RATIO}__lte": limit[_RATIO]})
+    if limit[_RATIO] >= _UNLEVERED:
+        ratio |= Q(**{f"financial_scope__{_RATIO}__isnull": True}, financial_scope__leverage_permitted=False)
+    return allowed & ratio
+
+
+@dataclass(frozen=True)
+class NarrowingRule:
+    """What is left of an agent's own value within a blueprint's, and which agents' values are within it."""
+
+    narrowed: Callable[[Any, Any], Any]
+    allowed: Callable[[Any], Q]
+
+
+RULES: Final[Mapping[str, NarrowingRule]] = {
+    **{name: NarrowingRule(lambda _, limit: limit, partial(_equal, name)) for name in SAME},
+    "permitted_actions": NarrowingRule(
+        _common, lambda limit: _NONE | Q(**{f"{_ACTIONS}__contained_by": limit})
+    ),
+    "financial_scope": NarrowingRule(_narrowed_scope, _allowed_scope),
+    "validity_days": NarrowingRule(min, lambda limit: Q(validity_days__lte=limit)),
+}
+"""What an agent may narrow, or state the same; any other inherited field it may state as it likes."""

@@ -1,0 +1,228 @@
+"""Blueprints in the console: the form, the agents that differ, and renewals with their progress."""
+
+from typing import Any, Final
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.html import format_html
+from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextareaWidget
+
+from agents.blueprints import services as blueprints
+from agents.blueprints.serializers import CreateBlueprintSerializer
+from agents.models import OWNER_ROLES, Blueprint, BlueprintRenewal
+from agents.views import with_owner_columns
+from auditlog.actors.requests import actor_of
+from certificates.renewing import services
+from compliance.api.exceptions import describe
+from compliance.console.access import OFFICERS
+from compliance.console.actions import ActionCall, ConfirmedAction
+from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantEditedAdmin, TenantScopedAdmin
+from compliance.console.display import (
+    EMPTY,
+    chip,
+    chips,
+    code,
+    column,
+    facts,
+    pretty_json,
+    row_link,
+    table,
+    visible,
+)
+from compliance.console.filters import tenant_filter
+from compliance.console.navigation import NavigationLine
+from compliance.core.clock import now
+
+PICKABLE, SHOWN = 200, 50
+PLAIN = ("name", "model", "version", "model_hash", "validity_days", "alarm_budget")
+PEOPLE = ("owner_name", "owner_email", "backup_owner_name", "backup_owner_email")
+JSON_FIELDS = ("financial_scope", "ask_policy")
+EDITED = (*PLAIN, "permitted_actions", *PEOPLE, *JSON_FIELDS)
+ALL = "all"
+BELOW: Final[Any] = (
+    ("Agents", {"fields": ("differing_agents",)}),
+    ("Life", {"fields": ("tenant", "identifier", "created_at", "updated_at")}),
+)
+
+
+class BlueprintForm(forms.ModelForm):
+    """A blueprint; what is empty it does not state."""
+
+    permitted_actions = forms.CharField(
+        required=False, widget=UnfoldAdminTextareaWidget, help_text="Names of actions, one a line."
+    )
+    financial_scope = forms.JSONField(
+        required=False,
+        widget=UnfoldAdminTextareaWidget,
+        help_text="The trading limits, as the API takes them.",
+    )
+    ask_policy = forms.JSONField(
+        required=False,
+        widget=UnfoldAdminTextareaWidget,
+        help_text='As {"ask_from": "high", "always_ask": ["pay"], "ttl_seconds": 900}.',
+    )
+
+    class Meta:
+        model = Blueprint
+        fields = ("tenant", *PLAIN, *PEOPLE)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name, field in self.fields.items():
+            field.required = name in ("tenant", "name")
+        for name in JSON_FIELDS:
+            self.initial[name] = getattr(self.instance, name)
+        self.initial["permitted_actions"] = "\n".join(self.instance.permitted_actions or ())
+
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean() or {}
+        if self.errors:
+            return data
+        body: dict[str, Any] = {name: data[name] or None for name in PLAIN}
+        # An empty text leaves an agent that may do nothing as it is.
+        nothing: list[str] | None = [] if self.instance.permitted_actions == [] else None
+        body |= {name: data[name] for name in JSON_FIELDS}
+        lines = [line.strip() for line in data["permitted_actions"].splitlines() if line.strip()]
+        body["permitted_actions"] = lines or nothing
+        for role in OWNER_ROLES:
+            person = {name: data[f"{role}_{name}"] for name in ("name", "email")}
+            body[role] = person if any(person.values()) else None
+        judged = CreateBlueprintSerializer(data=body)
+        if not judged.is_valid():
+            self.add_error(None, describe(judged.errors))
+            return data
+        return {**data, "stated": with_owner_columns(judged.validated_data)}
+
+
+def renewal_form(blueprint: Blueprint) -> type[forms.Form]:
+    """Return the form that offers the agents of a blueprint that differ."""
+    found = services.to_renew(blueprint, now()).order_by("name", "id")[:PICKABLE]
+    choices = [(str(one.id), f"{visible(one)}: {_differs_in(one, blueprint)}") for one in found]
+
+    class RenewalForm(forms.Form):
+        agents = forms.MultipleChoiceField(
+            choices=[(ALL, "All that differ"), *choices], widget=UnfoldAdminCheckboxSelectMultipleWidget
+        )
+
+    return RenewalForm
+
+
+def _differs_in(agent: Any, blueprint: Blueprint) -> str:
+    return ", ".join(name.replace("_", " ") for name in services.differs_in(agent, blueprint))
+
+
+def renew(call: ActionCall) -> HttpResponse:
+    renewal = services.begin(
+        tenant_id=call.row.tenant_id,
+        blueprint_id=call.row.id,
+        agent_ids=None if ALL in call.data["agents"] else call.data["agents"],
+        actor=actor_of(call.request),
+        now=call.now,
+    )
+    messages.success(
+        call.request, f"{renewal.matched} agents are being renewed; this page shows how far it is."
+    )
+    return HttpResponseRedirect(reverse("admin:agents_blueprintrenewal_change", args=[renewal.id]))
+
+
+def _differing(blueprint: Blueprint) -> Any:
+    """Show how many agents differ, and the first of them."""
+    found = services.to_renew(blueprint, now()).order_by("name", "id")
+    rows = [
+        (row_link(visible(one), "agents_agent", one.id), _differs_in(one, blueprint)) for one in found[:SHOWN]
+    ]
+    return format_html("{} {}", found.count(), table(("agent", "in"), rows) if rows else "")
+
+
+def _unrenewed(renewal: BlueprintRenewal) -> Any:
+    rows = [(one.agent_id, one.outcome, one.error) for one in services.unrenewed(renewal)]
+    return table(("agent", "outcome", "why"), rows) if rows else EMPTY
+
+
+class BlueprintAdmin(TenantEditedAdmin):
+    """Blueprints, and the agents that differ from theirs."""
+
+    found_by_name = True
+    navigation = NavigationLine("Agents", 2, "Blueprints", "architecture")
+    form = BlueprintForm
+    add_roles = edit_roles = OFFICERS
+    edited = EDITED
+    confirmed_actions = (
+        ConfirmedAction(
+            "renew",
+            "Renew agents",
+            "autorenew",
+            "What the agents inherit becomes the blueprint's; what they state themselves is narrowed to it. "
+            "Their certificates are renewed where they state what changed.",
+            renew,
+            form_for=renewal_form,
+        ),
+    )
+    related_links = (
+        RelatedLink("Agents", "smart_toy", "agents_agent", "blueprint_id"),
+        RelatedLink("Renewals", "autorenew", "agents_blueprintrenewal", "blueprint__id__exact"),
+        AUDIT_TRAIL,
+    )
+    list_display = ("label", "model", "version", "answers", "tenant", "created_at")
+    list_select_related = ("tenant",)
+    list_filter = (tenant_filter(),)
+    search_fields = ("name", "model", "model_hash", "owner_email")
+    ordering = ("-created_at", "-id")
+    fieldsets = (
+        (None, {"fields": ("label", "model", "version", "model_hash", "answers", "validity_days")}),
+        ("Limits", {"fields": ("permitted", "limits", "alarm_budget", "asks")}),
+        *BELOW,
+    )
+    readonly_fields = ("label", "answers", "permitted", "limits", "asks", "identifier", "differing_agents")
+    add_fieldsets = ((None, {"fields": ("tenant", *EDITED)}),)
+    edit_fieldsets = ((None, {"fields": EDITED}), *BELOW)
+
+    label = column("name", lambda row: visible(row.name), ordering="name")
+    answers = column("owner", lambda row: visible(row.owner_email) if row.owner_email else EMPTY)
+    permitted = column("permitted actions", lambda row: chips(row.permitted_actions or [], "primary"))
+    limits = column("financial scope", lambda row: pretty_json(row.financial_scope))
+    asks = column("ask policy", lambda row: pretty_json(row.ask_policy))
+    identifier = column("ID", lambda row: code(row.pk))
+    differing_agents = column("differ", _differing)
+
+    def save_model(self, request: HttpRequest, obj: Blueprint, form: Any, change: bool) -> None:
+        fields = form.cleaned_data["stated"]
+        told: dict[str, Any] = {"tenant_id": obj.tenant_id, "actor": actor_of(request), "now": now()}
+        if not change:
+            obj.pk = blueprints.create(fields=fields, **told).pk
+            return
+        changed = blueprints.update(blueprint_id=obj.pk, changes=fields, **told)
+        if count := services.to_renew(changed, now()).count():
+            messages.info(request, f"{count} agents differ now; Renew agents brings them up to date.")
+
+
+class BlueprintRenewalAdmin(TenantScopedAdmin):
+    """How far the renewals of blueprints are."""
+
+    list_display = ("started_at", "of", "progress", "tenant", "officer")
+    list_select_related = ("tenant", "blueprint")
+    list_filter = (tenant_filter(),)
+    ordering = ("-started_at", "-id")
+    fieldsets = (
+        (None, {"fields": ("of", "progress", "counts", "unrenewed")}),
+        ("Life", {"fields": ("tenant", "identifier", "started_at", "officer", "ended_at")}),
+    )
+    readonly_fields = ("of", "progress", "counts", "unrenewed", "identifier", "officer")
+    related_links = (
+        RelatedLink(
+            "Blueprint", "architecture", "agents_blueprint", "id__exact", lambda row: row.blueprint_id
+        ),
+    )
+
+    of = column("blueprint", lambda row: visible(row.blueprint))
+    progress = column(
+        "state", lambda row: chip("done", "success") if row.ended_at else chip("running", "warning")
+    )
+    counts = column(
+        "agents", lambda row: facts((name, str(count)) for name, count in services.counts_of(row).items())
+    )
+    unrenewed = column("not renewed", _unrenewed)
+    identifier = column("ID", lambda row: code(row.pk))
+    officer = column("started by", lambda row: code(row.started_by))

@@ -1,0 +1,248 @@
+"""Renewal with overlap: the old certificate stays valid beside its successor, and no stop misses it."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import IntegrityError
+
+from agents.models import Agent
+from agents.tests.factories import make_agent
+from auditlog.models import AuditEntry
+from certificates import services
+from certificates.issuing.issuance import RENEWAL_PAUSE
+from certificates.lists.publication import publish
+from certificates.models import Certificate
+from certificates.public.did_views import history_of
+from certificates.tests.factories import (
+    make_certificate,
+    make_past_end,
+    reinstate_agent,
+    revoke_certificate,
+    suspend_agent,
+)
+from certificates.tests.test_crl_api import read
+from compliance.core.clock import now
+from compliance.tests.client import ApiClient
+from tenancy.models import Tenant
+from tenancy.tests.factories import ACTOR
+
+HOUR = timedelta(hours=1)
+
+
+def fresh(certificate: Certificate) -> Certificate:
+    return Certificate.objects.select_related("agent").get(id=certificate.id)
+
+
+def make_overlap(client: ApiClient, tenant: Tenant) -> tuple[Certificate, Certificate]:
+    """A certificate renewed with an hour of overlap, and its successor."""
+    old = make_certificate(make_agent(tenant), at=now() - HOUR)
+    return old, renew(client, old)
+
+
+def renew(client: ApiClient, old: Certificate, seconds: int = 3600) -> Certificate:
+    answer = client.post(f"/v1/agents/{old.agent_id}/renew", {"overlap_seconds": seconds})
+    assert answer.status_code == 201, answer.content
+    return Certificate.objects.get(id=answer.json()["data"]["id"])
+
+
+def statuses(api: ApiClient, *certificates: Certificate) -> list[str]:
+    return [api.get(f"/v1/verify/{one.serial_number}").json()["data"]["status"] for one in certificates]
+
+
+def test_both_are_valid_until_the_overlap_is_over(client: ApiClient, api: ApiClient, tenant: Tenant) -> None:
+    old, new = make_overlap(client, tenant)
+    end = fresh(old).superseded_at
+    assert end is not None
+
+    before = statuses(api, old, new)
+    counts = [services.supersede_due(now=at) for at in (end - timedelta(seconds=1), end, end)]
+
+    assert before == ["active", "active"]
+    assert counts == [0, 1, 0]
+    assert statuses(api, old, new) == ["revoked", "active"]
+    assert (fresh(old).revocation_code, fresh(old).revoked_at) == ("superseded", end)
+    (entry,) = AuditEntry.objects.about(new.id).of_type("certificate.renewed")
+    said = entry.metadata or {}
+    assert (said["replaces"], said["valid_until"]) == (old.serial_number, end.isoformat())
+
+
+def test_without_overlap_the_old_one_is_superseded_at_once(
+    client: ApiClient, api: ApiClient, tenant: Tenant
+) -> None:
+    old = make_certificate(make_agent(tenant), at=now() - HOUR)
+
+    new = renew(client, old, 0)
+
+    assert statuses(api, old, new) == ["revoked", "active"]
+    assert fresh(old).revocation_code == "superseded"
+
+
+def test_body_may_be_left_out(client: ApiClient, tenant: Tenant) -> None:
+    old = make_certificate(make_agent(tenant), at=now() - HOUR)
+
+    answer = client.post(f"/v1/certificates/{old.id}/renew")
+
+    assert answer.status_code == 201
+    assert fresh(old).status == "revoked"
+
+
+@pytest.mark.parametrize("seconds", [-1, 604_801, "60", 1.5, None])
+def test_overlap_outside_a_week_is_refused(client: ApiClient, tenant: Tenant, seconds: Any) -> None:
+    old = make_certificate(make_agent(tenant), at=now() - HOUR)
+
+    answer = client.post(f"/v1/certificates/{old.id}/renew", {"overlap_seconds": seconds})
+
+    assert (answer.status_code, fresh(old).superseded_at) == (400, None)
+
+
+def test_overlap_ends_with_a_successor_that_lives_shorter(
+    client: ApiClient, tenant: Tenant, settings: Any
+) -> None:
+    settings.HIGH_RISK_CERTIFICATE_VALIDITY = timedelta(days=1)
+    old = make_certificate(make_agent(tenant), at=now() - HOUR)
+    Agent.objects.filter(id=old.agent_id).update(risk_score=0.9)
+
+    new = renew(client, old, 604_800)
+
+    assert fresh(old).superseded_at == new.expires_at
+
+
+def test_superseded_certificate_cannot_be_renewed(client: ApiClient, tenant: Tenant) -> None:
+    old, _ = make_overlap(client, tenant)
+
+    answer = client.post(f"/v1/certificates/{old.id}/renew")
+
+    assert answer.status_code == 409
+    assert client.post(f"/v1/agents/{old.agent_id}/certify").status_code == 409
+
+
+def test_renewal_with_overlap_pauses_the_next(client: ApiClient, tenant: Tenant) -> None:
+    old, _ = make_overlap(client, tenant)
+
+    answer = client.post(f"/v1/agents/{old.agent_id}/renew", {"overlap_seconds": 60})
+
+    assert answer.status_code == 429
+    assert 0 < int(answer.headers["Retry-After"]) <= 60
+
+
+def test_another_renewal_ends_the_overlap_before(client: ApiClient, api: ApiClient, tenant: Tenant) -> None:
+    old, new = make_overlap(client, tenant)
+    Certificate.objects.filter(id=new.id).update(issued_at=now() - 2 * RENEWAL_PAUSE)
+
+    newest = renew(client, new)
+
+    assert statuses(api, old, new, newest) == ["revoked", "active", "active"]
+
+
+@pytest.mark.parametrize(
+    "stop",
+    [
+        pytest.param(revoke_certificate, id="revoked"),
+        pytest.param(lambda new: suspend_agent(new.agent), id="suspended"),
+        pytest.param(
+            lambda new: services.retire_agent(
+                tenant_id=new.tenant_id, agent_id=new.agent_id, reason="over", actor=ACTOR, now=now()
+            ),
+            id="retired",
+        ),
+    ],
+)
+def test_stop_in_the_overlap_hits_both(
+    client: ApiClient, api: ApiClient, tenant: Tenant, stop: Callable[[Certificate], object]
+) -> None:
+    old, new = make_overlap(client, tenant)
+
+    stop(fresh(new))
+
+    assert statuses(api, old, new) == ["revoked", "revoked"]
+    assert fresh(old).revocation_code == fresh(new).revocation_code
+    publish(authority_id=new.authority_id, actor=ACTOR, now=now())
+    listed = {entry.serial_number for entry in read(api.get("/v1/crl"))}
+    assert {int(old.serial_number, 16), int(new.serial_number, 16)} <= listed
+
+
+def test_old_one_can_be_revoked_alone(client: ApiClient, api: ApiClient, tenant: Tenant) -> None:
+    old, new = make_overlap(client, tenant)
+
+    revoke_certificate(fresh(old))
+
+    assert statuses(api, old, new) == ["revoked", "active"]
+
+
+def test_release_within_the_overlap_releases_both(client: ApiClient, api: ApiClient, tenant: Tenant) -> None:
+    old, new = make_overlap(client, tenant)
+    suspend_agent(fresh(new).agent)
+
+    agent = reinstate_agent(fresh(new).agent)
+
+    assert agent.status == "active"
+    assert statuses(api, old, new) == ["active", "active"]
+
+
+@pytest.mark.parametrize("is_swept", [True, False], ids=["swept", "unswept"])
+def test_overlap_that_ends_during_a_hold_is_final(
+    client: ApiClient, api: ApiClient, tenant: Tenant, is_swept: bool
+) -> None:
+    old, new = make_overlap(client, tenant)
+    suspend_agent(fresh(new).agent)
+    held_at = fresh(old).revoked_at
+    later = now() + 2 * HOUR
+
+    swept = services.supersede_due(now=later) if is_swept else 0
+    reinstate_agent(fresh(new).agent, at=later)
+
+    assert swept == is_swept
+    assert statuses(api, old, new) == ["revoked", "active"]
+    assert (fresh(old).revocation_code, fresh(old).revoked_at) == ("superseded", held_at)
+
+
+def test_overlap_and_successor_that_end_during_a_hold_leave_no_certificate(
+    client: ApiClient, tenant: Tenant
+) -> None:
+    old, new = make_overlap(client, tenant)
+    suspend_agent(fresh(new).agent)
+    make_past_end(new)
+
+    agent = reinstate_agent(fresh(new).agent, at=now() + 2 * HOUR)
+
+    assert fresh(old).revocation_code == "superseded"
+    assert agent.status == "pending"
+
+
+def test_revoked_while_on_hold_takes_both_for_good(client: ApiClient, tenant: Tenant) -> None:
+    old, new = make_overlap(client, tenant)
+    suspend_agent(fresh(new).agent)
+
+    revoke_certificate(fresh(new))
+    agent = reinstate_agent(fresh(new).agent)
+
+    assert agent.status == "pending"
+    assert {fresh(old).revocation_code, fresh(new).revocation_code} == {"keyCompromise"}
+    assert client.post(f"/v1/agents/{agent.id}/certify").status_code == 201
+
+
+def test_certificate_that_ends_in_its_overlap_expires(client: ApiClient, tenant: Tenant) -> None:
+    old, new = make_overlap(client, tenant)
+    make_past_end(old)
+
+    assert services.supersede_due(now=now() + 2 * HOUR) == 0
+    assert services.expire_due(now=now()) == 1
+    assert (fresh(old).status, fresh(new).status) == ("expired", "active")
+
+
+def test_database_refuses_a_third(client: ApiClient, tenant: Tenant) -> None:
+    old, new = make_overlap(client, tenant)
+
+    with pytest.raises(IntegrityError):
+        Certificate.objects.filter(id=new.id).update(superseded_at=fresh(old).superseded_at)
+
+
+def test_did_document_names_the_successor_at_once(client: ApiClient, tenant: Tenant) -> None:
+    old, new = make_overlap(client, tenant)
+
+    versions = history_of(Agent.objects.get(id=old.agent_id), now=now()).versions
+
+    assert [one.certificate_id for one in versions if one.since <= now()][-1] == new.id
+    assert [one.since for one in versions] == sorted(one.since for one in versions)

@@ -1,0 +1,44 @@
+"""What anyone may read, a page of any origin may read; nothing else."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from compliance.api.rest.views import is_public
+from compliance.tests.client import ApiClient
+
+WORD = "00000000-0000-4000-8000-000000000000"
+
+
+def routes(resolver: URLResolver, prefix: str = "") -> Iterator[tuple[str, bool]]:
+    """Yield each path of the API, its parameters filled in, and whether anyone may call it."""
+    for pattern in resolver.url_patterns:
+        path = prefix + str(pattern.pattern)
+        if isinstance(pattern, URLPattern):
+            if hasattr(pattern.callback, "cls"):
+                yield path_of(path), is_public(pattern.callback)
+        elif not path.startswith("admin"):
+            yield from routes(pattern, path)
+
+
+def path_of(route: str) -> str:
+    parts = route.split("<")
+    return "/" + parts[0] + "".join(WORD + part.partition(">")[2] for part in parts[1:])
+
+
+ROUTES = sorted(set(routes(get_resolver())))
+
+
+@pytest.mark.parametrize(("path", "anyone"), ROUTES)
+def test_only_what_anyone_may_read_names_every_origin(api: ApiClient, path: str, anyone: bool) -> None:
+    answer = api.get(path, Origin="https://shop.example")
+
+    assert answer.get("Access-Control-Allow-Origin") == ("*" if anyone else None), answer.status_code
+    assert "Access-Control-Allow-Credentials" not in answer
+
+
+def test_nothing_is_allowed_beyond_reading(api: ApiClient) -> None:
+    answer = api.post("/v1/delegation/verify", {}, Origin="https://shop.example")
+
+    assert "Access-Control-Allow-Origin" not in answer

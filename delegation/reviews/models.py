@@ -1,0 +1,164 @@
+"""Reviews of access, and the agents of each with what was decided on them."""
+
+from datetime import datetime, timedelta
+
+from django.db import models
+from django.db.models import CheckConstraint, Count, Exists, Index, OuterRef, Q, UniqueConstraint
+
+from agents.models import MAX_EMAIL_LENGTH
+from auditlog.vocabulary import Actor, ActorKind
+from compliance.core.identifiers import new_id
+from compliance.core.wording import counted
+from compliance.stores.rows import TenantRows
+from compliance.stores.tenant_keys import TenantForeignKey
+from delegation.reviews.errors import ReviewNotFound
+from tenancy.models import Tenant
+
+QUARTER = "quarter"
+MOST_NOTE = 400
+CLAIMED = timedelta(seconds=10)
+"""How long a decision may take before another process carries it out."""
+
+
+class AccessReviewState(models.TextChoices):
+    OPEN = "open"
+    DONE = "done"
+
+
+class AccessReviewDecision(models.TextChoices):
+    KEEP = "keep"
+    REDUCE = "reduce"
+    SUSPEND = "suspend"
+    RETIRE = "retire"
+
+
+class AccessReviewQuerySet(TenantRows["AccessReview"]):
+    """Reviews of the current environment."""
+
+    missing = ReviewNotFound
+
+    def unfinished(self) -> "AccessReviewQuerySet":
+        return self.filter(state=AccessReviewState.OPEN)
+
+    def idle(self, now: datetime) -> "AccessReviewQuerySet":
+        """Those to be ended, or with decisions to be carried out of which no process has claimed one."""
+        waiting = AccessReviewItem.objects.filter(applied_at=None)
+        due = waiting.filter(next_try_at__lte=now).values("review_id")
+        claimed = waiting.filter(next_try_at__gt=now, next_try_at__lte=now + CLAIMED).values("review_id")
+        is_to_end = ~Exists(waiting.filter(review=OuterRef("pk")))
+        return self.unfinished().filter(Q(id__in=due) | is_to_end).exclude(id__in=claimed)
+
+    def with_undecided(self) -> "AccessReviewQuerySet":
+        """Add `undecided`: how many agents wait for a decision, or for another where it was refused."""
+        waiting = Q(items__applied_at=None, items__next_try_at=None)
+        return self.annotate(undecided=Count("items", filter=waiting))
+
+    def overdue(self, now: datetime) -> "AccessReviewQuerySet":
+        return self.unfinished().filter(due_at__lte=now)
+
+
+class AccessReview(models.Model):
+    """A review of the agents that matched when it was opened.
+
+    `match` as of stops. `next_at`: when a quarterly review is opened anew; the new one goes on with that.
+    `overdue_at`: when that was escalated. `root`: the Merkle root of the record's lines; `record` is signed
+    when it is first asked for.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="access_reviews")
+    match = models.JSONField()
+    reviewer = models.CharField(max_length=MAX_EMAIL_LENGTH)
+    state = models.CharField(max_length=8, choices=AccessReviewState.choices, default=AccessReviewState.OPEN)
+    agent_count = models.PositiveIntegerField()
+    due_at = models.DateTimeField()
+    next_at = models.DateTimeField(null=True)
+    started_by = models.CharField(max_length=255)
+    started_by_kind = models.CharField(max_length=16, choices=ActorKind.choices)
+    started_at = models.DateTimeField()
+    overdue_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    root = models.CharField(max_length=64, blank=True)
+    record = models.TextField(null=True)  # noqa: DJ001
+
+    objects = AccessReviewQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-started_at", "-id"]
+        indexes = [
+            Index(fields=["tenant", "-started_at", "-id"], name="reviews_tenant_time"),
+            Index(fields=["due_at"], condition=Q(state="open"), name="reviews_open"),
+            Index(fields=["next_at"], condition=Q(next_at__isnull=False), name="reviews_next"),
+        ]
+        constraints = [
+            CheckConstraint(
+                condition=Q(state="open", ended_at=None) | Q(state="done", ended_at__isnull=False),
+                name="reviews_done_has_end",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return counted(self.agent_count, "agent")
+
+    @property
+    def every(self) -> str | None:
+        return QUARTER if self.next_at else None
+
+    def is_overdue(self, now: datetime) -> bool:
+        return self.state == AccessReviewState.OPEN and self.due_at <= now
+
+
+class AccessReviewItem(models.Model):
+    """An agent of a review. `seen`: what was shown of it when it was decided on, but for its owner.
+
+    `removed`: the actions that `reduce` takes away. `applied_at`: when the decision was carried out; until
+    then it is tried at `next_try_at`, and `problem` says why it was not. With neither it waits for one.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(
+        Tenant, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    )
+    review = TenantForeignKey(AccessReview, on_delete=models.PROTECT, related_name="items")
+    agent_id = models.UUIDField()
+    opened_at = models.DateTimeField()
+    decision = models.CharField(max_length=8, choices=AccessReviewDecision.choices, blank=True)
+    removed = models.JSONField(default=list)
+    note = models.CharField(max_length=MOST_NOTE, blank=True)
+    seen = models.JSONField(null=True)
+    decided_by = models.CharField(max_length=255, blank=True)
+    decided_by_kind = models.CharField(max_length=16, choices=ActorKind.choices, blank=True)
+    decided_at = models.DateTimeField(null=True)
+    applied_at = models.DateTimeField(null=True)
+    next_try_at = models.DateTimeField(null=True)
+    problem = models.CharField(max_length=200, blank=True)
+
+    class Meta:
+        ordering = ["-opened_at", "-id"]
+        indexes = [
+            Index(fields=["agent_id", "-decided_at"], name="reviews_of_agent"),
+            Index(fields=["review"], condition=Q(applied_at=None), name="reviews_to_do"),
+        ]
+        constraints = [
+            UniqueConstraint(fields=["review", "agent_id"], name="reviews_agent_once"),
+            CheckConstraint(
+                condition=Q(decision__in=["", *AccessReviewDecision.values]), name="reviews_decision"
+            ),
+            CheckConstraint(
+                condition=Q(decision="", decided_at=None, applied_at=None)
+                | (~Q(decision="") & Q(decided_at__isnull=False)),
+                name="reviews_decided_has_time",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.agent_id} {self.decision}"
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the decision stands: one that could not be carried out may be made anew."""
+        return bool(self.decision) and not (self.problem and self.applied_at is None)
+
+    @property
+    def actor(self) -> Actor:
+        return Actor(ActorKind(self.decided_by_kind), self.decided_by)

@@ -1,0 +1,196 @@
+"""Stops in the console: who was stopped when and why, a form that says first how many match, the release."""
+
+from typing import Any
+
+from cryptography.x509 import ReasonFlags
+from django import forms
+from django.contrib import admin, messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from unfold.widgets import (
+    UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
+    UnfoldBooleanSwitchWidget,
+)
+
+from auditlog.actors.names import NamesActors, actor_shown
+from auditlog.actors.requests import actor_of
+from compliance.api.exceptions import describe
+from compliance.console.access import OFFICERS
+from compliance.console.actions import ActionCall, ConfirmedAction
+from compliance.console.admin import TenantScopedAdmin
+from compliance.console.display import EMPTY, chip, code, column, pretty_json, visible
+from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
+from compliance.console.navigation import NavigationLine
+from compliance.core.clock import now
+from compliance.core.errors import ServiceError
+from delegation.stops import services
+from delegation.stops.errors import SecondFactorNeeded
+from delegation.stops.models import KindStop, StopState
+from delegation.stops.serializers import CODES, HOLD, MOST_IDS, MatchSerializer
+from people.doors.second_factor import is_shown
+
+TITLE = "Stop a kind"
+NAMED = 5
+KINDS = {
+    "model_hash": "all agents of a model hash",
+    "blueprint_id": "all agents of the blueprint with this ID",
+    "agent_ids": "the agents with these IDs",
+    "owner": "all agents of an owner",
+    "all": "all",
+}
+TONES = {StopState.RUNNING: "warning", StopState.RELEASING: "warning", StopState.DONE: "danger"}
+
+
+class StopForm(forms.ModelForm):
+    """Whom to stop and why; it is valid once the number that match is typed."""
+
+    kind = forms.ChoiceField(
+        label="Stop", choices=[*KINDS.items()], widget=UnfoldAdminSelectWidget(attrs={"autofocus": True})
+    )
+    value = forms.CharField(
+        label="Model hash, IDs or address",
+        required=False,
+        widget=UnfoldAdminTextInputWidget,
+        help_text=f"The exact model hash, up to {MOST_IDS} IDs with spaces between them, or an e-mail.",
+    )
+    reason = forms.CharField(
+        max_length=500,
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
+        help_text="Kept in the audit log and the receipt beside your name; 1 to 500 characters.",
+    )
+    revoke = forms.BooleanField(
+        label="Revoke for good",
+        required=False,
+        widget=UnfoldBooleanSwitchWidget,
+        help_text="Off: certificates are on hold until the stop is released.",
+    )
+    reason_code = forms.ChoiceField(
+        choices=[(code, code) for code in CODES if code != HOLD.value],
+        initial=ReasonFlags.unspecified.value,
+        required=False,
+        widget=UnfoldAdminSelectWidget,
+        help_text="Public, with certificates that are revoked for good.",
+    )
+    typed = forms.IntegerField(
+        label="Number of agents",
+        required=False,
+        widget=UnfoldAdminIntegerFieldWidget,
+        help_text="Leave it empty to see how many match, then type their number to stop them.",
+    )
+
+    class Meta:
+        model = KindStop
+        fields = ("tenant",)
+
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean() or {}
+        if self.errors:
+            return data
+        value = data["value"].strip()
+        wanted = {"all": True, "agent_ids": value.split()}.get(data["kind"], value)
+        judged = MatchSerializer(data={data["kind"]: wanted})
+        if not judged.is_valid():
+            self.add_error("value", describe(judged.errors))
+            return data
+        data["match"] = judged.validated_data
+        try:
+            found = services.matching(tenant_id=data["tenant"].id, match=data["match"])
+            count, names = found.count(), [visible(one) for one in found[:NAMED]]
+        except ServiceError as error:
+            self.add_error("value", error.message)
+            return data
+        if data["typed"] != count:
+            more = ", …" if count > NAMED else ""
+            self.add_error(
+                "typed", f"{count} agents match: {', '.join(names)}{more}. Type {count} to stop them."
+            )
+        return data
+
+
+def release(call: ActionCall) -> str:
+    if not is_shown(call.request):
+        raise SecondFactorNeeded()
+    row = call.row
+    asked = {"reason": call.data["reason"], "actor": actor_of(call.request), "now": call.now}
+    stop = services.release(tenant_id=row.tenant_id, stop_id=row.id, **asked)
+    services.work_at_once(stop=stop, now=call.now)
+    return f"{stop.released} agents are released." if stop.state == StopState.RELEASED else "Being released."
+
+
+@admin.register(KindStop)
+class StopAdmin(NamesActors, TenantScopedAdmin):
+    """Stops, and the form that begins one."""
+
+    adding = TITLE
+    navigation = NavigationLine("Agents", 5, TITLE, "front_hand")
+    form = StopForm
+    actor_field = "started_by"
+    add_roles = OFFICERS
+    confirmed_actions = (
+        ConfirmedAction(
+            "release",
+            "Release",
+            "restart_alt",
+            "Agents that this stop put on hold are reinstated, but for those that somebody stopped since or "
+            "that another stop holds too.",
+            release,
+            is_offered=lambda row: not row.revoke and row.state in (StopState.DONE, StopState.RELEASED),
+        ),
+    )
+    list_display = ("started_at", "shown_reason", "state_chip", "numbers", "tenant", "officer")
+    list_select_related = ("tenant",)
+    list_filter = (("state", ChoicesDropdownFilter), tenant_filter(), ("started_at", RangeDateTimeFilter))
+    ordering = ("-started_at", "-id")
+    fieldsets = (
+        (None, {"fields": ("state_chip", "numbers", "shown_match", "shown_reason", "ending", "tenant")}),
+        ("Life", {"fields": ("identifier", "started_at", "officer", "ended_at", "merkle_root")}),
+        ("Release", {"fields": ("shown_release", "released", "released_at")}),
+    )
+    add_fieldsets = (
+        (None, {"fields": ("tenant", "kind", "value", "reason", "revoke", "reason_code", "typed")}),
+    )
+    readonly_fields = (
+        *("shown_reason", "state_chip", "numbers", "shown_match", "ending", "identifier", "officer"),
+        *("merkle_root", "shown_release"),
+    )
+
+    officer = column("stopped by", lambda row: actor_shown(row.started_by, row.actor_name))
+    shown_reason = column("reason", lambda row: visible(row.reason))
+    state_chip = column(
+        "state", lambda row: chip(row.get_state_display(), TONES.get(row.state, "default")), ordering="state"
+    )
+    numbers = column(
+        "agents",
+        lambda row: (
+            f"{row.stopped} of {row.matched} stopped, {row.skipped} skipped, {row.failed} failed, "
+            f"{row.released} released"
+        ),
+    )
+    shown_match = column("match", lambda row: pretty_json(row.match))
+    ending = column("certificates", lambda row: code(row.reason_code))
+    identifier = column("ID", lambda row: code(row.pk))
+    merkle_root = column("Merkle root", lambda row: code(row.root) if row.root else EMPTY)
+    shown_release = column("reason", lambda row: visible(row.release_reason) or EMPTY)
+
+    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
+        if request.method == "POST" and not is_shown(request):
+            messages.error(request, f"Nothing was stopped: {SecondFactorNeeded.message}.")
+            return HttpResponseRedirect(reverse("admin:stops_kindstop_changelist"))
+        return super().add_view(request, form_url, {"title": TITLE, **(extra_context or {})})
+
+    def save_model(self, request: HttpRequest, obj: KindStop, form: Any, change: bool) -> None:
+        data, moment = form.cleaned_data, now()
+        made = services.begin(
+            tenant_id=obj.tenant_id,
+            match=data["match"],
+            revoke=data["revoke"],
+            reason=data["reason"],
+            code=ReasonFlags(data["reason_code"] or "unspecified") if data["revoke"] else HOLD,
+            actor=actor_of(request),
+            now=moment,
+        )
+        services.work_at_once(stop=made, now=moment)
+        obj.pk, obj.matched, obj.reason = made.pk, made.matched, made.reason

@@ -1,0 +1,19 @@
+"""Errors of stops."""
+
+from compliance.core.errors import Forbidden, InvalidState, NotFound, TooEarly
+
+
+class StopNotFound(NotFound):
+    message = "Stop not found"
+
+
+class StopNotReleasable(InvalidState):
+    message = "Only a finished stop that put certificates on hold can be released"
+
+
+class StopUnderWay(TooEarly):
+    message = "The stop is still running; its receipt follows"
+
+
+class SecondFactorNeeded(Forbidden):
+    message = "Sign in with a second factor for this"

@@ -1,0 +1,168 @@
+"""Stops, and the agents that each of them matched when it began."""
+
+from datetime import datetime, timedelta
+
+from django.db import models
+from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
+
+from auditlog.vocabulary import Actor, ActorKind
+from compliance.core.identifiers import new_id
+from compliance.stores.rows import TenantRows
+from compliance.stores.tenant_keys import TenantForeignKey
+from delegation.stops.errors import StopNotFound
+from tenancy.models import Tenant
+
+SERIAL_DIGITS = 40
+
+
+class StopState(models.TextChoices):
+    RUNNING = "running"
+    DONE = "done"
+    RELEASING = "releasing"
+    RELEASED = "released"
+
+
+UNFINISHED = (StopState.RUNNING, StopState.RELEASING)
+PATIENCE = timedelta(seconds=5)
+"""How long a portion may take before another process goes on with the stop."""
+
+
+class StopOutcome(models.TextChoices):
+    """What a stop did to an agent; `skipped`: it was stopped or retired already."""
+
+    PENDING = "pending"
+    STOPPED = "stopped"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+
+
+class AgentRelease(models.TextChoices):
+    """What the release of a stop did to an agent; `kept`: it stays stopped, for another reason."""
+
+    PENDING = "pending"
+    RELEASED = "released"
+    KEPT = "kept"
+
+
+class StopQuerySet(TenantRows["KindStop"]):
+    """Stops of the current environment."""
+
+    missing = StopNotFound
+
+    def unfinished(self) -> "StopQuerySet":
+        return self.filter(state__in=UNFINISHED)
+
+    def idle(self, now: datetime) -> "StopQuerySet":
+        """Those that no portion was done of for a while."""
+        return self.unfinished().filter(worked_at__lte=now - PATIENCE).order_by("started_at", "id")
+
+
+class KindStop(models.Model):
+    """A stop of all agents that match, whether for good (`revoke`) or by a hold.
+
+    `match` is the request's. `matched` counts its rows; the other counts grow with the work. `root` is the
+    Merkle root of the receipt's lines, `worked_at` when a portion was last done. `receipt` is signed when it
+    is first asked for.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="stops")
+    match = models.JSONField()
+    revoke = models.BooleanField()
+    reason = models.CharField(max_length=500)
+    reason_code = models.CharField(max_length=32)
+    state = models.CharField(max_length=16, choices=StopState.choices, default=StopState.RUNNING)
+    matched = models.PositiveIntegerField()
+    stopped = models.PositiveIntegerField(default=0)
+    skipped = models.PositiveIntegerField(default=0)
+    failed = models.PositiveIntegerField(default=0)
+    released = models.PositiveIntegerField(default=0)
+    started_by = models.CharField(max_length=255)
+    started_by_kind = models.CharField(max_length=16, choices=ActorKind.choices)
+    started_at = models.DateTimeField()
+    worked_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+    root = models.CharField(max_length=64, blank=True)
+    receipt = models.TextField(null=True)  # noqa: DJ001
+    release_reason = models.CharField(max_length=500, blank=True)
+    released_by = models.CharField(max_length=255, blank=True)
+    released_by_kind = models.CharField(max_length=16, choices=ActorKind.choices, blank=True)
+    released_at = models.DateTimeField(null=True)
+
+    objects = StopQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "stop"
+        ordering = ["-started_at", "-id"]
+        indexes = [
+            Index(fields=["tenant", "-started_at", "-id"], name="stops_tenant_time"),
+            Index(fields=["started_at"], condition=Q(state__in=UNFINISHED), name="stops_unfinished"),
+        ]
+        constraints = [
+            CheckConstraint(condition=Q(state__in=StopState.values), name="stops_state_known"),
+            CheckConstraint(
+                condition=Q(state="running", ended_at=None)
+                | (~Q(state="running") & Q(ended_at__isnull=False)),
+                name="stops_done_has_end",
+            ),
+            CheckConstraint(
+                condition=Q(state="released", released_at__isnull=False) | ~Q(state="released"),
+                name="stops_released_has_time",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.matched} agents: {self.reason}"
+
+    @property
+    def actor(self) -> Actor:
+        """Who stopped them, to record what is done later."""
+        return Actor(ActorKind(self.started_by_kind), self.started_by)
+
+    @property
+    def releasing_actor(self) -> Actor:
+        return Actor(ActorKind(self.released_by_kind), self.released_by)
+
+
+class StoppedAgent(models.Model):
+    """An agent of a stop, with the certificate that the stop ended.
+
+    `decided_at` is when its outcome was decided: for `stopped` the moment from which it is refused.
+    `suspended`: the stop suspended it, and did not only revoke. `told`: audit log and webhooks have it.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    tenant = models.ForeignKey(
+        Tenant, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    )
+    stop = TenantForeignKey(KindStop, on_delete=models.PROTECT, related_name="agents")
+    agent_id = models.UUIDField()
+    serial_number = models.CharField(max_length=SERIAL_DIGITS, null=True)  # noqa: DJ001
+    outcome = models.CharField(max_length=16, choices=StopOutcome.choices, default=StopOutcome.PENDING)
+    decided_at = models.DateTimeField(null=True)
+    suspended = models.BooleanField(default=False)
+    told = models.BooleanField(default=False)
+    release = models.CharField(max_length=16, choices=AgentRelease.choices, blank=True)
+
+    class Meta:
+        ordering = ["id"]
+        indexes = [
+            Index(fields=["agent_id"], name="stops_agents_by_agent"),
+            Index(fields=["stop", "id"], condition=Q(outcome="pending"), name="stops_agents_to_stop"),
+            Index(
+                fields=["stop", "id"], condition=Q(outcome="stopped", told=False), name="stops_agents_to_tell"
+            ),
+            Index(fields=["stop", "id"], condition=Q(release="pending"), name="stops_agents_to_release"),
+        ]
+        constraints = [
+            UniqueConstraint(fields=["stop", "agent_id"], name="stops_agent_once_a_stop"),
+            CheckConstraint(condition=Q(outcome__in=StopOutcome.values), name="stops_outcome_known"),
+            CheckConstraint(
+                condition=Q(outcome="pending", decided_at=None)
+                | (~Q(outcome="pending") & Q(decided_at__isnull=False)),
+                name="stops_decided_has_time",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.agent_id} {self.outcome}"

@@ -1,0 +1,334 @@
+"""Stop all agents of a kind, and lift the holds of a stop.
+
+A stop commits its set of agents first. Then portions of them are refused, and at last audit log and webhooks
+are told of each. Rows and agents are locked in the order of ids.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Final
+from uuid import UUID
+
+from cryptography.x509 import ReasonFlags
+from django.db.models import F, Max, Q, QuerySet
+
+from agents import services as agents
+from agents.errors import AgentNotFound
+from agents.models import Agent, AgentStatus, Blueprint
+from agents.querysets import AgentQuerySet
+from auditlog import services as auditlog
+from auditlog.vocabulary import Actor, AuditAction
+from certificates import services as certificates
+from certificates.models import AuthorityRole, Certificate, CertificateAuthority
+from certificates.querysets import HOLD
+from compliance.core import environments
+from compliance.core.tasks import enqueue_on_commit
+from compliance.stores import sql
+from compliance.stores.portions import JobPhase, Jobs
+from delegation.stops import receipts
+from delegation.stops.errors import StopNotReleasable
+from delegation.stops.models import AgentRelease, KindStop, StopOutcome, StoppedAgent, StopState
+from delegation.token_keys.signed_records import root_of
+from incidents import services as incidents
+from incidents.models import TouchedAgent
+
+WORK: Final = "stops.work"
+"""The task that goes on with a stop or its release."""
+AT_ONCE: Final = 100
+"""So many agents are stopped in the request itself."""
+CLOCKS: Final = timedelta(minutes=1)
+"""By how much the clocks of two processes may differ."""
+STOPPED: Final = (AgentStatus.SUSPENDED, AgentStatus.RETIRED)
+MATCHERS: Final[Mapping[str, Callable[[Any], Q]]] = {
+    "model_hash": lambda wanted: Q(model_hash=wanted),
+    "blueprint_id": lambda wanted: Q(blueprint_id=wanted),
+    "agent_ids": lambda wanted: Q(id__in=wanted),
+    "owner": lambda wanted: Q(owner_email__iexact=wanted),
+    "all": lambda wanted: Q(),
+}
+"""The agents that each member of `match` names."""
+
+_ADD = """
+INSERT INTO stops_stoppedagent (tenant_id, stop_id, agent_id, outcome, suspended, told, release)
+SELECT %(tenant)s, %(stop)s, agent_id, 'pending', false, false, '' FROM unnest(%(agents)s::uuid[]) AS agent_id
+"""
+_DECIDE = """
+UPDATE stops_stoppedagent AS stopped
+SET outcome = decided.outcome, serial_number = decided.serial_number, suspended = decided.suspended,
+    decided_at = %(now)s
+FROM unnest(%(ids)s::bigint[], %(outcomes)s::text[], %(serials)s::text[], %(suspended)s::boolean[])
+    AS decided (id, outcome, serial_number, suspended)
+WHERE stopped.id = decided.id AND stopped.tenant_id = %(tenant)s
+"""
+
+Rows = list[StoppedAgent]
+StoppedAgents = QuerySet[StoppedAgent]
+
+
+def matching(*, tenant_id: UUID, match: Mapping[str, Any]) -> AgentQuerySet:
+    """Return the agents that `match`, an object with one member of `MATCHERS`, names.
+
+    Raises: AgentNotFound, BlueprintNotFound if it names one that the tenant does not have.
+    """
+    ((by, wanted),) = match.items()
+    if by == "blueprint_id":
+        Blueprint.objects.for_tenant(tenant_id).find(wanted)
+    found = Agent.objects.for_tenant(tenant_id).filter(MATCHERS[by](wanted)).order_by("id")
+    if by == "agent_ids" and found.count() != len(set(wanted)):
+        raise AgentNotFound()
+    return found
+
+
+def foreseen(
+    *,
+    tenant_id: UUID,
+    match: Mapping[str, Any],
+    revoke: bool,
+    reason: str,
+    code: ReasonFlags,
+    actor: Actor,
+    now: datetime,
+) -> tuple[KindStop, AgentQuerySet]:
+    """Return a stop that is not begun, with the agents that match now. Raises: as `matching`."""
+    found = matching(tenant_id=tenant_id, match=match)
+    stop = KindStop(
+        tenant_id=tenant_id,
+        match=match,
+        revoke=revoke,
+        reason=reason,
+        reason_code=code.value,
+        matched=found.count(),
+        started_by=actor.id,
+        started_by_kind=actor.kind,
+        started_at=now,
+        worked_at=now,
+    )
+    return stop, found
+
+
+def begin(*, actor: Actor, now: datetime, **asked: Any) -> KindStop:
+    """Commit a stop, as `foreseen`, with its agents; of more than `AT_ONCE` a task stops them."""
+    with environments.atomic():
+        stop, found = foreseen(actor=actor, now=now, **asked)
+        ids = list(found.values_list("id", flat=True))
+        stop.matched = len(ids)
+        stop.save(force_insert=True)
+        sql.prepared_write(_ADD, {"tenant": stop.tenant_id, "stop": stop.id, "agents": ids})
+        said = f"Stop of {stop.matched} agents begun: {stop.reason}"
+        _record(stop, AuditAction.STOP_STARTED, said, actor, now)
+        if stop.matched > AT_ONCE:
+            enqueue_on_commit(WORK, job_id=str(stop.id))
+    return stop
+
+
+def release(*, tenant_id: UUID, stop_id: Any, reason: str, actor: Actor, now: datetime) -> KindStop:
+    """Commit that the holds of a stop are to be lifted; of more than `AT_ONCE` a task lifts them.
+
+    A released stop can be released again, for agents that another stop kept. Raises: StopNotFound,
+    StopNotReleasable.
+    """
+    with environments.atomic():
+        stop = KindStop.objects.for_tenant(tenant_id).locked().find(stop_id)
+        if stop.revoke or stop.state not in (StopState.DONE, StopState.RELEASED):
+            raise StopNotReleasable()
+        held = _rows(stop).filter(outcome=StopOutcome.STOPPED).exclude(release=AgentRelease.RELEASED)
+        count = held.update(release=AgentRelease.PENDING)
+        stop.state, stop.release_reason = StopState.RELEASING, reason
+        stop.released_by, stop.released_by_kind, stop.worked_at = actor.id, actor.kind, now
+        stop.save(update_fields=["state", "release_reason", "released_by", "released_by_kind", "worked_at"])
+        said = f"Release of {count} agents begun: {reason}"
+        _record(stop, AuditAction.STOP_RELEASE_STARTED, said, actor, now, release_reason=reason)
+        if stop.matched > AT_ONCE:
+            enqueue_on_commit(WORK, job_id=str(stop.id))
+    return stop
+
+
+def work_at_once(*, stop: KindStop, now: datetime) -> None:
+    """Finish a stop, or a release, of few agents; what fails is left to the sweep."""
+    if stop.matched <= AT_ONCE:
+        STOPS.work_off(job_id=stop.id, now=now)
+        stop.refresh_from_db()
+
+
+def _rows(stop: KindStop) -> StoppedAgents:
+    return StoppedAgent.objects.filter(stop=stop, tenant_id=stop.tenant_id)
+
+
+def _locked(stop: KindStop, rows: Rows) -> AgentQuerySet:
+    own = Agent.objects.for_tenant(stop.tenant_id).filter(id__in=[row.agent_id for row in rows])
+    return own.order_by("id").locked()
+
+
+def _stop(stop: KindStop, rows: Rows, now: datetime) -> None:
+    """Have the agents of locked rows refused from now on."""
+    found = {agent.id: agent for agent in _locked(stop, rows).only("tenant_id", "status")}
+    own = Certificate.objects.for_tenant(stop.tenant_id).filter(agent_id__in=found)
+    own = own.revocable(now) if stop.revoke else own.active(now)
+    ended: dict[UUID, Certificate] = {}
+    for one in own.order_by("id").locked().defer("certificate_pem", "claims"):
+        if one.superseded_at is None:
+            ended[one.agent_id] = one
+        elif stop.revoke:
+            certificates.revoke_locked(certificate=one, actor=stop.actor, now=now, **_public(stop))
+        else:  # a hold ends the overlap with the successor
+            certificates.supersede_from(one, now, actor=stop.actor, now=now)
+    standing = {agent.id: agent for agent in found.values() if agent.status not in STOPPED}
+    stopped = {*ended, *standing}
+    agents.suspend_all(agents=list(standing.values()), reason=stop.reason, now=now)
+    certificates.revoke_all(certificates=list(ended.values()), now=now, **_public(stop))
+    outcomes = [StopOutcome.STOPPED if row.agent_id in stopped else StopOutcome.SKIPPED for row in rows]
+    params = {
+        "tenant": stop.tenant_id,
+        "now": now,
+        "ids": [row.id for row in rows],
+        "outcomes": [outcome.value for outcome in outcomes],
+        "serials": [ended[row.agent_id].serial_number if row.agent_id in ended else None for row in rows],
+        "suspended": [row.agent_id in standing for row in rows],
+    }
+    sql.prepared_write(_DECIDE, params)
+    skipped = len(rows) - len(stopped)
+    _count(stop, now, stopped=F("stopped") + len(stopped), skipped=F("skipped") + skipped)
+    if not _rows(stop).filter(outcome=StopOutcome.PENDING).exists():
+        _publish_lists(now)
+
+
+def _public(stop: KindStop) -> dict[str, Any]:
+    """Return the reason and code of the certificates; the stop's reason is not public."""
+    code = ReasonFlags(stop.reason_code if stop.revoke else HOLD)
+    return {"reason": code.value, "code": code}
+
+
+def _tell(stop: KindStop, rows: Rows, now: datetime) -> None:
+    """Audit and publish what was done to the agents of locked rows, as of when it was done."""
+    own_agents = Agent.objects.for_tenant(stop.tenant_id).in_bulk([row.agent_id for row in rows])
+    serials = [row.serial_number for row in rows if row.serial_number]
+    own = Certificate.objects.for_tenant(stop.tenant_id).filter(serial_number__in=serials)
+    ended = {one.serial_number: one for one in own.defer("certificate_pem", "claims")}
+    for moment, done in groupby(rows, key=attrgetter("decided_at")):
+        suspended, revoked = [], []
+        for row in done:
+            if row.suspended:
+                agent = own_agents[row.agent_id]
+                agent.status = AgentStatus.SUSPENDED  # as it was then
+                suspended.append(agent)
+            if row.serial_number:
+                certificate = ended[row.serial_number]
+                certificate.revoked_at = certificate.revoked_at or moment
+                revoked.append(certificate)
+        agents.announce_suspended(agents=suspended, reason=stop.reason, actor=stop.actor, now=moment)
+        certificates.announce_revoked(certificates=revoked, actor=stop.actor, now=moment, **_public(stop))
+    _rows(stop).filter(id__in=[row.id for row in rows]).update(told=True)
+    _count(stop, now)
+
+
+def _release(stop: KindStop, rows: Rows, now: datetime) -> None:
+    """Reinstate the agents of locked rows, but for those that somebody else stopped since."""
+    found = {agent.id: agent for agent in _locked(stop, rows)}
+    own = Certificate.objects.for_tenant(stop.tenant_id).filter(
+        serial_number__in=[r.serial_number for r in rows]
+    )
+    ended = {one.agent_id: one for one in own.order_by("id").locked()}
+    stopped_at = {row.agent_id: row.decided_at for row in rows if row.decided_at}
+    others = StoppedAgent.objects.filter(tenant_id=stop.tenant_id, agent_id__in=stopped_at)
+    others = others.exclude(stop=stop).exclude(stop__state=StopState.RELEASED)
+    kept = {
+        one.agent_id
+        for one in others
+        if one.decided_at is None or one.decided_at + CLOCKS >= stopped_at[one.agent_id]
+    }
+    kept |= {agent_id for agent_id, one in ended.items() if one.revocation_code != HOLD}
+    kept |= {
+        agent.id
+        for agent in found.values()
+        if agent.status != AgentStatus.SUSPENDED or agent.status_changed_at != stopped_at[agent.id]
+    }
+    freed = [agent for agent in found.values() if agent.id not in kept]
+    held = [ended[one.id] for one in freed if one.id in ended and ended[one.id].is_on_hold(now)]
+    certified = {one.agent_id for one in held}
+    said: dict[str, Any] = {"reason": stop.release_reason, "actor": stop.releasing_actor, "now": now}
+    agents.reinstate_all(agents=freed, certified=certified, **said)
+    certificates.release_all(certificates=held, actor=stop.releasing_actor, now=now)
+    touched = TouchedAgent.objects.filter(agent_id__in=found, is_current=True).values_list(
+        "agent_id", flat=True
+    )
+    for agent in [found[agent_id] for agent_id in sorted({*touched} - kept)]:
+        incidents.note_reinstated(tenant_id=stop.tenant_id, agent_id=agent.id, agent_name=agent.name, **said)
+    done = _rows(stop).filter(id__in=[row.id for row in rows])
+    done.filter(agent_id__in=kept).update(release=AgentRelease.KEPT)
+    done.exclude(agent_id__in=kept).update(release=AgentRelease.RELEASED)
+    _count(stop, now, released=F("released") + len(freed))
+
+
+def _finish(stop: KindStop, now: datetime) -> None:
+    """Say that a stop or its release is done, once, and have the lists published."""
+    with environments.atomic():
+        stop = KindStop.objects.locked().get(id=stop.id)
+        if any(phase.due(stop, now).exists() for phase in PHASES.get(stop.state, ())):
+            return  # its release began meanwhile
+        if stop.state == StopState.RUNNING:
+            last = _rows(stop).aggregate(last=Max("decided_at"))["last"]
+            stop.state, stop.ended_at = StopState.DONE, last or now
+            stop.root = root_of(receipts.lines_of(stop)).hex()
+            stop.save(update_fields=["state", "ended_at", "root"])
+            counts = {name: getattr(stop, name) for name in ("stopped", "skipped", "failed")}
+            said = f"Stop done: {', '.join(f'{count} {name}' for name, count in counts.items())}"
+            _record(stop, AuditAction.STOP_DONE, said, stop.actor, now, **counts, root=stop.root)
+        elif stop.state == StopState.RELEASING:
+            stop.state, stop.released_at = StopState.RELEASED, now
+            stop.save(update_fields=["state", "released_at"])
+            said = f"Stop released: {stop.released} of {stop.stopped} agents"
+            _record(stop, AuditAction.STOP_RELEASED, said, stop.releasing_actor, now, released=stop.released)
+        _publish_lists(now)
+
+
+def _publish_lists(now: datetime) -> None:
+    for authority in CertificateAuthority.objects.publishing(now).filter(role=AuthorityRole.ISSUING):
+        enqueue_on_commit(certificates.PUBLISH, authority_id=str(authority.id))
+
+
+def _record(
+    stop: KindStop, action: AuditAction, description: str, actor: Actor, now: datetime, **more: Any
+) -> None:
+    names = ("match", "revoke", "reason", "reason_code", "matched")
+    auditlog.record(
+        tenant_id=stop.tenant_id,
+        action=action,
+        affected_id=stop.id,
+        description=description,
+        metadata={"stop_id": str(stop.id), **{name: getattr(stop, name) for name in names}, **more},
+        actor=actor,
+        now=now,
+    )
+
+
+def _count(stop: KindStop, now: datetime, **counts: Any) -> None:
+    KindStop.objects.filter(id=stop.id).update(**counts, worked_at=now)
+
+
+def _fail(stop: KindStop, row_id: int, now: datetime) -> None:
+    """Say of an agent that it could not be stopped."""
+    with environments.atomic():
+        pending = _rows(stop).filter(id=row_id, outcome=StopOutcome.PENDING)
+        if pending.update(outcome=StopOutcome.FAILED, decided_at=now):
+            _count(stop, now, failed=F("failed") + 1)
+
+
+def _keep(stop: KindStop, row_id: int, now: datetime) -> None:
+    """Say of an agent that it could not be released."""
+    _rows(stop).filter(id=row_id, release=AgentRelease.PENDING).update(release=AgentRelease.KEPT)
+
+
+PHASES: Final[Mapping[str, Sequence[JobPhase[KindStop]]]] = {
+    StopState.RUNNING: (
+        JobPhase(lambda stop, _: _rows(stop).filter(outcome=StopOutcome.PENDING), _stop, 1_000, _fail),
+        # What can't be told stays due.
+        JobPhase(lambda stop, _: _rows(stop).filter(outcome=StopOutcome.STOPPED, told=False), _tell, 250),
+    ),
+    StopState.RELEASING: (
+        JobPhase(lambda stop, _: _rows(stop).filter(release=AgentRelease.PENDING), _release, 250, _keep),
+    ),
+}
+"""The phases of the unfinished states, in order."""
+STOPS: Final = Jobs(KindStop, WORK, lambda stop: PHASES[stop.state], _finish)

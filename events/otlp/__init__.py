@@ -1,0 +1,1 @@
+"""Spans that agents already emit by OpenTelemetry, recorded as their events."""

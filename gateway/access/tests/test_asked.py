@@ -1,0 +1,107 @@
+"""Evaluations of which a person is asked: what is approved, and what the receipt then allows."""
+
+from typing import Any
+
+import pytest
+
+from agents.models import Agent
+from certificates.tests.factories import suspend_agent
+from compliance.tests.client import ApiClient
+from gateway.access.tests.factories import ONE, RECORD, UNUSUAL, ask, decided, make_policy
+from gateway.approvals.models import Approval
+from gateway.approvals.tests.factories import decide
+from gateway.tests.factories import make_permitted_agent
+from tenancy.models import Tenant
+
+pytestmark = pytest.mark.django_db(databases="__all__")
+
+
+def receipt_for(client: ApiClient, body: Any) -> str:
+    found = client.post(ONE, body).json()["context"]["approval"]
+    approved = decide(Approval.objects.get(id=found["id"]))
+    return approved.receipt or ""
+
+
+def with_receipt(body: dict[str, Any], receipt: str) -> dict[str, Any]:
+    return {**body, "context": {**body.get("context", {}), "approval": receipt}}
+
+
+def test_receipt_allows_the_act_once(asker: ApiClient, agent: Agent, tenant: Tenant) -> None:
+    make_policy(tenant, ask_from="medium")
+    body = ask(agent, "pay", context=UNUSUAL)
+    receipt = receipt_for(asker, body)
+
+    assert decided(asker, with_receipt(body, receipt)) == (True, "allow", "approved")
+    assert decided(asker, with_receipt(body, receipt)) == (False, "deny", "approval_already_used")
+    assert decided(asker, body)[1] == "ask"
+
+
+def test_receipt_is_for_that_act_only(asker: ApiClient, agent: Agent, tenant: Tenant) -> None:
+    make_policy(tenant, always_ask=["pay", "read"])
+    body = ask(agent, "pay", context={"details": {"amount": 5}})
+    receipt = receipt_for(asker, body)
+    dearer = {**body, "context": {"details": {"amount": 6}, "approval": receipt}}
+    elsewhere = with_receipt({**body, "resource": {"type": "record", "id": "2"}}, receipt)
+    other = with_receipt({**body, "action": {"name": "read"}}, receipt)
+    of_other = with_receipt({**body, **ask(make_permitted_agent(tenant), "pay")}, receipt)
+
+    refused = (False, "deny", "approval_wrong_action")
+    assert [decided(asker, one) for one in (dearer, elsewhere, other)] == [refused] * 3
+    assert decided(asker, of_other) == (False, "deny", "approval_wrong_agent")
+    assert decided(asker, with_receipt(body, "nonsense")) == (False, "deny", "approval_malformed")
+    assert decided(asker, with_receipt(body, receipt))[0] is True
+
+
+def test_receipt_is_for_what_the_officer_saw(asker: ApiClient, agent: Agent, tenant: Tenant) -> None:
+    make_policy(tenant, ask_from="medium", always_ask=["pay"])
+    details = {"amount": 5}
+    harmless = ask(agent, "pay", context={"action_type": "data_access", "details": details})
+    receipt = receipt_for(asker, harmless)
+
+    for action_type in ("transaction_anomaly", "unauthorized_access_attempt"):
+        worse = ask(agent, "pay", context={"action_type": action_type, "details": details})
+        assert decided(asker, with_receipt(worse, receipt)) == (False, "deny", "approval_not_shown")
+    assert decided(asker, with_receipt(harmless, receipt))[0] is True
+
+
+def test_another_type_of_action_is_asked_about_by_itself(
+    asker: ApiClient, agent: Agent, tenant: Tenant
+) -> None:
+    make_policy(tenant, always_ask=["pay"])
+    named = ("data_access", "transaction_anomaly") * 2
+    asked = [ask(agent, "pay", context={"action_type": one, "details": {"amount": 5}}) for one in named]
+
+    found = [asker.post(ONE, body).json()["context"]["approval"]["id"] for body in asked]
+
+    assert found[:2] == found[2:]
+    shown = [Approval.objects.get(id=one) for one in found[:2]]
+    assert [(one.status, one.action_type, one.risk_band) for one in shown] == [
+        ("pending", "data_access", "low"),
+        ("pending", "transaction_anomaly", "medium"),
+    ]
+
+
+def test_receipt_does_not_help_a_stopped_agent(asker: ApiClient, agent: Agent, tenant: Tenant) -> None:
+    make_policy(tenant, always_ask=["pay"])
+    body = ask(agent, "pay")
+    receipt = receipt_for(asker, body)
+    suspend_agent(agent)
+
+    assert decided(asker, with_receipt(body, receipt)) == (False, "deny", "agent_suspended")
+
+
+def test_resource_of_the_details_is_approved_beside_the_entity(
+    asker: ApiClient, agent: Agent, tenant: Tenant
+) -> None:
+    make_policy(tenant, always_ask=["pay"])
+    body = ask(agent, "pay", context={"details": {"resource": "a/1"}})
+    receipt = receipt_for(asker, body)
+    elsewhere = {**body, "context": {"details": {"resource": "elsewhere/9"}}}
+    nowhere = {**body, "context": {"details": {}}}
+
+    shown = Approval.objects.get(agent_id=agent.id).details
+
+    assert shown == {"resource": {**RECORD, "in_details": "a/1"}}
+    for other in (elsewhere, nowhere):
+        assert decided(asker, with_receipt(other, receipt)) == (False, "deny", "approval_wrong_action")
+    assert decided(asker, with_receipt(body, receipt))[0] is True

@@ -1,0 +1,1 @@
+"""Pages of the console that show rows of many rooms."""

@@ -1,0 +1,129 @@
+"""An agent as it stood at a moment, by its row, its certificates and the audit log."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from django.db.models import Q
+
+from agents.models import OWNER_ROLES, Agent
+from auditlog.models import AuditEntry
+from auditlog.querysets import AuditEntryQuerySet
+from auditlog.vocabulary import AuditAction
+from certificates.models import Certificate, EndedHold, ValidityStatus
+from certificates.public.verification import validity_at
+from certificates.querysets import HOLD
+from reports.content.facts import Frame
+from reports.content.kept import entries_from
+
+ON_HOLD: Final = "on_hold"
+MOVES: Final = (
+    *(AuditAction.AGENT_CREATED, AuditAction.AGENT_ACTIVATED, AuditAction.AGENT_SUSPENDED),
+    *(AuditAction.AGENT_REINSTATED, AuditAction.AGENT_RETIRED),
+)
+"""The entries that tell of an agent's status."""
+PROFILE: Final = {"name": "", "model": "model", "version": "model_version", "model_hash": "model_hash"}
+"""What is told of an agent, and the claims of its certificate that state it; no claim: its row does."""
+
+
+@dataclass(frozen=True)
+class PastAgent:
+    """An agent as it stood; `unknown` names the members that neither rows nor audit entries tell any more.
+
+    `certificate_status` is a `ValidityStatus`, or `on_hold`, and `revoked_at` when the hold began, too.
+    `permitted_actions` are those that the certificate states, before the first one those of the profile.
+    `reinstated_at`: earlier strikes did not count.
+    """
+
+    status: str | None
+    profile: dict[str, str | None]
+    owners: dict[str, Any]
+    certificate: Certificate | None
+    certificate_status: str | None
+    revoked_at: datetime | None
+    permitted_actions: list[str] | None
+    reinstated_at: datetime | None
+    unknown: frozenset[str]
+
+
+def past_agent(agent: Agent, frame: Frame) -> PastAgent:
+    """Return the agent as it stood at the end of the frame's period; its row is as of `generated_at`."""
+    at, unknown = frame.end, set()
+    status = agent.status if at >= agent.status_changed_at else _status_at(agent, at)
+    if status is None:
+        unknown.add("status")
+    changed, owners = _changes_since(agent, frame)
+    latest = Certificate.objects.for_tenant(agent.tenant_id).of_agent(agent.id).filter(issued_at__lte=at)
+    certificate = latest.order_by("-issued_at", "-id").first()
+    claims = certificate.claims if certificate else {}
+    profile = {}
+    for name, claim in PROFILE.items():
+        is_lost = claim not in claims and (changed is None or name in changed)
+        profile[name] = claims[claim] if claim in claims else None if is_lost else getattr(agent, name)
+        unknown |= {name} if is_lost else set()
+    permitted = claims.get("permitted_actions") if certificate else agent.permitted_actions
+    if certificate is None and (changed is None or "metadata" in changed):
+        permitted = None
+        unknown.add("permitted_actions")
+    stands, revoked_at = _certificate_status(certificate, at) if certificate else (None, None)
+    return PastAgent(
+        status=status,
+        profile=profile,
+        owners=owners,
+        certificate=certificate,
+        certificate_status=stands,
+        revoked_at=revoked_at,
+        permitted_actions=permitted,
+        reinstated_at=_reinstated_at(agent, at),
+        unknown=frozenset(unknown | {role for role in OWNER_ROLES if role not in owners}),
+    )
+
+
+def _entries(agent: Agent, *actions: AuditAction) -> AuditEntryQuerySet:
+    """Return the agent's entries, and those that may be its: erased ones, which name nobody."""
+    own = AuditEntry.objects.for_tenant(agent.tenant_id).filter(event_type__in=actions)
+    return own.filter(Q(affected_id=str(agent.id)) | Q(affected_id=None))
+
+
+def _status_at(agent: Agent, at: datetime) -> str | None:
+    last = _entries(agent, *MOVES).filter(created_at__lte=at).order_by("-created_at", "-id").first()
+    told = last.metadata if last and last.affected_id and last.metadata else {}
+    found: str | None = told.get("status")
+    return found
+
+
+def _changes_since(agent: Agent, frame: Frame) -> tuple[set[str] | None, dict[str, Any]]:
+    """Return the fields changed after the period, None if that is not known any more, and its end's owners.
+
+    An owner that is not known is left out.
+    """
+    owners = {role: getattr(agent, role) for role in OWNER_ROLES}
+    if frame.end >= agent.updated_at:
+        return set(), owners
+    later = _entries(agent, AuditAction.AGENT_UPDATED).filter(created_at__gt=frame.end)
+    rows = list(later.order_by("created_at", "id").values_list("affected_id", "metadata"))
+    changes = [told for affected_id, told in rows if affected_id and told]
+    is_dropped = entries_from(replace(frame, start=frame.end, end=frame.generated_at)) is not None
+    if is_dropped or len(changes) < len(rows):
+        return None, {}
+    for told in reversed(changes):
+        owners |= {role: told[role]["before"] for role in OWNER_ROLES if role in told}
+    return {name for told in changes for name in told["changed"]}, owners
+
+
+def _certificate_status(certificate: Certificate, at: datetime) -> tuple[str, datetime | None]:
+    standing = validity_at(certificate, at).standing
+    if standing != ValidityStatus.REVOKED:
+        return standing.value, None
+    past = EndedHold.objects.filter(certificate=certificate, held_at__lte=at, ended_at__gt=at).first()
+    is_held = past is not None or certificate.revocation_code == HOLD
+    status = ON_HOLD if is_held and at <= certificate.expires_at else standing.value
+    return status, past.held_at if past else certificate.revoked_at
+
+
+def _reinstated_at(agent: Agent, at: datetime) -> datetime | None:
+    if agent.reinstated_at is None or agent.reinstated_at <= at:
+        return agent.reinstated_at
+    cleared = _entries(agent, AuditAction.AGENT_REINSTATED).filter(metadata__strikes_cleared__gt=0)
+    times = cleared.filter(created_at__lte=at).order_by("-created_at", "-id")
+    return times.values_list("created_at", flat=True).first()

@@ -1,0 +1,107 @@
+"""`GET /v1/agents/{id}/attestation` as JSON, PDF and signed bundle, and the downloads of the console."""
+
+from typing import Any, ClassVar, Final
+
+from django.http import HttpRequest, HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+
+from agents.models import Agent
+from agents.views import AGENT_ID
+from auditlog.actors.requests import actor_of
+from auditlog.vocabulary import Actor
+from certificates.errors import MomentNotPast
+from compliance.api.gate import Scope
+from compliance.api.pagination import ok, read_moment
+from compliance.api.rest.requests import ApiRequest
+from compliance.api.rest.schema import KEYED, MOMENT, enveloped, errors
+from compliance.api.rest.views import ApiViewSet
+from compliance.console.admin import RowPage, TenantScopedAdmin
+from compliance.core.clock import now
+from reports.bundles.archive import bundle
+from reports.models import Report
+from reports.serializers import ReportManifestSerializer
+from reports.standing.attestation import attest
+
+CONTENT_TYPES: Final = {"pdf": "application/pdf", "zip": "application/zip"}
+PARAMETERS: Final = [
+    AGENT_ID,
+    OpenApiParameter("at", MOMENT, description="A past moment, from the registration on; now if omitted."),
+]
+REFUSALS: Final = errors(
+    *KEYED,
+    e400=MomentNotPast.message,
+    e404="Agent not found, or not registered at that time",
+    e503="KMS signing service unavailable",
+)
+
+
+class AttestationSerializer(ReportManifestSerializer):
+    """An attestation, and the signed manifest with its digest."""
+
+    attestation = serializers.DictField(
+        source="content", help_text="`report.json` of the manifest, in canonical JSON (RFC 8785)."
+    )
+
+
+def _file_schema(operation_id: str, summary: str, kind: str) -> Any:
+    return extend_schema(
+        operation_id=operation_id,
+        summary=summary,
+        parameters=PARAMETERS,
+        responses={(200, CONTENT_TYPES[kind]): OpenApiResponse(OpenApiTypes.BINARY, "The file"), **REFUSALS},
+    )
+
+
+class AttestationViewSet(ApiViewSet):
+    """How one agent stands or stood."""
+
+    schema_tag = "Reports"
+    required_scopes: ClassVar = dict.fromkeys(("retrieve", "pdf", "bundle"), Scope.REPORTS_READ)
+
+    @extend_schema(
+        operation_id="getAttestation",
+        summary="Attest how an agent stands or stood",
+        description=(
+            "Identity, certificate, scope, owners, the risk of 30 days, incidents, and the provisions of the "
+            "AI Act with the ids of the rows behind them; never a verdict. A member that the records do not "
+            "tell any more is null and named in `gaps`. Signed as reports are; audited as `agent.attested`."
+        ),
+        parameters=PARAMETERS,
+        responses={200: enveloped(AttestationSerializer), **REFUSALS},
+    )
+    def retrieve(self, request: ApiRequest, agent_id: str) -> Response:
+        return ok(AttestationSerializer(_asked(request, agent_id, "json")).data)
+
+    @_file_schema("getAttestationPdf", "Attest how an agent stands or stood, as a PDF of one page", "pdf")
+    def pdf(self, request: ApiRequest, agent_id: str) -> HttpResponse:
+        return _file(_asked(request, agent_id, "pdf"), "pdf")
+
+    @_file_schema("getAttestationBundle", "Attest it in a signed bundle, checked as a report's", "zip")
+    def bundle(self, request: ApiRequest, agent_id: str) -> HttpResponse:
+        return _file(_asked(request, agent_id, "zip"), "zip")
+
+
+def _asked(request: ApiRequest, agent_id: str, kind: str) -> Report:
+    key = request.auth
+    at, actor = read_moment(request.query_params, "at"), Actor.api_key(key.id)
+    return attest(tenant_id=key.tenant_id, agent_id=agent_id, at=at, kind=kind, actor=actor, now=now())
+
+
+def _file(made: Report, kind: str) -> HttpResponse:
+    name = f'attachment; filename="{made.file_name(kind)}"'
+    headers = {"Content-Disposition": name, "Cache-Control": "private, no-store"}
+    body = bytes(made.pdf) if kind == "pdf" else bundle(made)
+    return HttpResponse(body, content_type=CONTENT_TYPES[kind], headers=headers)
+
+
+def _download(admin: TenantScopedAdmin, request: HttpRequest, agent: Agent) -> HttpResponse:
+    actor = actor_of(request)
+    made = attest(tenant_id=agent.tenant_id, agent_id=agent.id, at=None, kind="zip", actor=actor, now=now())
+    return _file(made, "zip")
+
+
+ATTESTATION: Final = RowPage("attestation", "Attestation", "verified", _download)
+"""The download of the bundle, with the PDF in it, from an agent's page."""
