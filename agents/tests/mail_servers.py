@@ -10,7 +10,7 @@ from typing import Any
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
-from compliance.localdev.ports import free_port
+from compliance.localdev.ports import HOST, free_port
 
 REFUSED = "nobody@example.com"
 
@@ -18,7 +18,8 @@ REFUSED = "nobody@example.com"
 class MailServer:
     """Keeps what it takes; it refuses mail for `REFUSED`."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int) -> None:
+        self.port = port
         self.taken: list[tuple[list[str], EmailMessage]] = []
 
     async def handle_RCPT(  # noqa: N802  (aiosmtpd's name)
@@ -43,16 +44,23 @@ class MailServer:
 
 
 @contextmanager
-def mail_server(settings: Any) -> Iterator[MailServer]:
-    """Run a server on a free port while the block runs; `settings` is pytest-django's."""
-    server = MailServer()
-    controller = Controller(server, hostname="127.0.0.1", port=free_port())
+def serving_mail(port: int) -> Iterator[MailServer]:
+    """Run a server on this port while the block runs."""
+    server = MailServer(port)
+    controller = Controller(server, hostname=HOST, port=port)
     controller.start()
     try:
-        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-        settings.EMAIL_HOST, settings.EMAIL_USE_TLS = "127.0.0.1", False
-        settings.EMAIL_HOST_USER = settings.EMAIL_HOST_PASSWORD = ""
-        settings.EMAIL_PORT = controller.port
         yield server
     finally:
         controller.stop()
+
+
+@contextmanager
+def mail_server(settings: Any) -> Iterator[MailServer]:
+    """Run a server on a free port while the block runs; `settings` is pytest-django's."""
+    with serving_mail(free_port()) as server:
+        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+        settings.EMAIL_HOST, settings.EMAIL_USE_TLS = HOST, False
+        settings.EMAIL_HOST_USER = settings.EMAIL_HOST_PASSWORD = ""
+        settings.EMAIL_PORT = server.port
+        yield server

@@ -17,6 +17,8 @@ import pytest
 import requests
 from django.conf import settings
 
+from compliance.localdev.ports import HOST, free_port
+
 # Variables that ./test gives this process; the stack under test has its own.
 CONTRACT = re.compile(
     r"((TEST_)?DATABASE_(OWNER_|READER_)?URL|DATABASE_(AUDITOR|CITUS|READER)|REDIS_URL|PKCS11_.*|SOFTHSM2_CONF"
@@ -32,6 +34,8 @@ class Stack:
     folder: Path
     exports: dict[str, str]
     started: subprocess.CompletedProcess[str]
+    mail_port: int
+    """Where it looks for a mail server; a drill that wants one runs it there."""
 
     @property
     def tokens(self) -> Path:
@@ -39,7 +43,7 @@ class Stack:
         return next(self.folder.glob("softhsm/**/tokens"))
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return run(self.folder, *arguments)
+        return run(self.folder, *arguments, **mail_at(self.mail_port))
 
     def call(
         self, method: str, path: str, body: Any = None, *, key: str | None = "LIVE_API_KEY"
@@ -77,6 +81,11 @@ def run(folder: Path, *arguments: str, **environ: str) -> subprocess.CompletedPr
     )
 
 
+def mail_at(port: int) -> dict[str, str]:
+    """The settings of a mail server on this port."""
+    return {"EMAIL_HOST": HOST, "EMAIL_PORT": str(port), "EMAIL_USE_TLS": "false"}
+
+
 def exports_of(folder: Path) -> dict[str, str]:
     """Return what `./run env` prints, as a shell reads it."""
     lines = run(folder, "env").stdout.splitlines()
@@ -86,11 +95,11 @@ def exports_of(folder: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    folder = tmp_path_factory.mktemp("stack")
+    folder, mail_port = tmp_path_factory.mktemp("stack"), free_port()
     try:
-        started = run(folder, "--detach")
+        started = run(folder, "--detach", **mail_at(mail_port))
         assert started.returncode == 0, started.stdout[-4000:] + started.stderr[-4000:]
-        yield Stack(folder, exports_of(folder), started)
+        yield Stack(folder, exports_of(folder), started, mail_port)
     finally:
         run(folder, "stop")
         shutil.rmtree(folder, ignore_errors=True)
