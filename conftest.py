@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 from django.conf import settings as django_settings
-from django.contrib import admin
 from django.db import connections
+from django.urls import get_resolver
 from hypothesis import HealthCheck, settings
 from pytest_django.fixtures import Settings
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 from compliance.api import health, rate_limits, unauthenticated
+from compliance.console.addresses import URLCONF
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.serving.tuning import spare_garbage_collection
@@ -46,7 +47,7 @@ def pytest_collection() -> None:
     """Load the console's pages, as web processes do with its routes: tests are generated from them."""
     # What is loaded stays: collecting garbage among it is slow.
     gc.disable()
-    admin.autodiscover()
+    assert get_resolver(URLCONF).url_patterns
 
 
 def pytest_collection_finish() -> None:

@@ -1,7 +1,7 @@
-"""`./run bench gateway`: what the gateway's decision adds to a request through nginx.
+"""`./run bench gateway`: what the gateway's decision adds to a request through nginx, and evaluations.
 
 nginx has the documented configuration; behind it is an API that answers at once. The same requests where
-nothing is decided are taken off.
+nothing is decided are taken off. Evaluations (AuthZEN) of agents with habits are asked for directly.
 """
 
 import argparse
@@ -44,6 +44,7 @@ NGINX = Path("/usr/sbin/nginx")
 API = "api.example"
 RATE = 300.0
 CONNECTIONS = 64
+CLOSED_CONNECTIONS = 16
 WARM_SECONDS = 2.0
 CALL_SECONDS = 30.0
 START_SECONDS = 10.0
@@ -51,6 +52,7 @@ PLAIN, SERIAL = "without a decision", "by serial number"
 PLAIN_PROVEN, PROVEN = "without a decision, with a proof", "by a token with its DPoP proof"
 BASES = {PLAIN: PLAIN, SERIAL: PLAIN, PLAIN_PROVEN: PLAIN_PROVEN, PROVEN: PLAIN_PROVEN}
 OPEN, PROTECTED = "/health", "/orders/7"
+HABIT = 100  # events of each agent before it is evaluated
 
 
 class ProofMaker:
@@ -106,6 +108,7 @@ def _run(options: argparse.Namespace) -> int:
         web.clear_leftovers(place)
         with web.service(place) as service:
             _measure(run, service)
+            _evaluate(run, service)
     tell(run.lines, run.figures, options.json)
     return 0
 
@@ -131,6 +134,34 @@ def _measure(run: TableRun, service: WebServer) -> None:
                 outcomes[name].append(outcome)
                 say(f"  … turn {turn + 1}, {name}: {outcome.errors} errors")
     _tell(run, outcomes)
+
+
+def _evaluate(run: TableRun, service: WebServer) -> None:
+    """Evaluations at the steady rate, and as many as there can be."""
+    requests = []
+    for agent in run.place.agents(AGENTS):
+        act = {"action_type": "api_call", "details": {"tool": TOOLS[0], "arguments": {"q": "weather"}}}
+        _post(run, service, "/v1/events/batch", {"events": [{"agent_id": agent, **act}] * HABIT})
+        asked = {"subject": {"type": "agent", "id": agent}, "action": {"name": TOOLS[0]}, "context": act}
+        body = json.dumps({**asked, "resource": {"type": "tool", "id": TOOLS[0]}})
+        requests.append(
+            f"POST /access/v1/evaluation HTTP/1.1\r\nHost: {HOST}\r\n"
+            f"Authorization: Bearer {run.place.api_key}\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n{body}".encode()
+        )
+    steady, most = [], []
+    for _ in range(run.options.turns):
+        source = cycle(requests).__next__
+        load = Load(service.port, source, connections=CONNECTIONS, ids=answers.no_ids)
+        steady.append(load.offered(RATE, run.options.offered))
+        load = Load(service.port, source, connections=CLOSED_CONNECTIONS, ids=answers.no_ids)
+        most.append(load.closed(run.options.offered))
+    errors = sum(one.errors for one in steady + most)
+    p50, p99 = (_quantile(steady, share) for share in (0.5, 0.99))
+    rate = median(one.rate for one in most)
+    run.figures |= {"evaluation p99 ms": p99, "evaluations 1/s": rate}
+    rows = [["evaluations at 300/s, p50 ms", "p99 ms", "most 1/s", "errors"]]
+    run.tell("evaluations", [*rows, [number(p50), number(p99), number(rate), str(errors)]])
 
 
 def _tell(run: TableRun, outcomes: dict[str, list[Outcome]]) -> None:

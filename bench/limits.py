@@ -40,6 +40,8 @@ LIMITS = (
     Limit("verify at 1,000/s, p99 ms", "verify_p99_ms", most=5.0),
     Limit("register and certify, warm pool, 2 clients, p99 ms", "certify_2_clients_p99_ms", most=60.0),
     Limit("gateway's addition by serial number, p99 ms", "gateway by serial number, added p99 ms", most=6.0),
+    Limit("evaluation at 300/s, p99 ms", "evaluation p99 ms", most=15.0),
+    Limit("evaluations a second", "evaluations 1/s", least=1_500.0),
 )
 
 

@@ -32,6 +32,7 @@ from compliance.localdev.state import LockBusy, locked, read_json, write_json
 # Limits are not what is measured: none is met.
 LIMITS = (
     *("RATE_LIMIT_EVENTS", "RATE_LIMIT_KEY", "RATE_LIMIT_PUBLIC", "RATE_LIMIT_UNAUTHENTICATED"),
+    "RATE_LIMIT_GATEWAY",
     "RATE_LIMIT_VERIFY",
 )
 NO_LIMIT = dict.fromkeys(LIMITS, "100000000")

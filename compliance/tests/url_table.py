@@ -45,15 +45,15 @@ def page_name(model: type[Model]) -> str:
     return f"{model._meta.app_label}_{model._meta.model_name}"
 
 
-# The conftest of a folder that the command line names is loaded before pytest_collection loads the pages.
-admin.autodiscover()
+# Loads the pages: the conftest of a folder that the command line names comes before pytest_collection.
+_PATTERNS = get_resolver(URLCONF).url_patterns
 PAGES = {page_name(model): page for model, page in admin.site._registry.items()}
 
 
 def routes() -> list[Route]:
     """Return the named routes of the console, in the order of their patterns."""
     found = {}
-    for namespace, before, pattern in _patterns(get_resolver(URLCONF).url_patterns):
+    for namespace, before, pattern in _patterns(_PATTERNS):
         if pattern.name:
             parameters = (*before, *pattern.pattern.regex.groupindex)
             found[pattern.name] = Route(pattern.name, parameters, _page_of(pattern.name), namespace)
