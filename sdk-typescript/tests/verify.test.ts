@@ -3,6 +3,7 @@ import { createHmac, randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { ConfigurationError } from "agentid";
 import { type TokenRules, canonical, checkCertificate, fetchedKeys, givenKeys, verifyApprovalReceipt, verifyHaltReceipt, verifyToken, verifyWebhook } from "agentid/verify";
+import * as credentials from "@transmute/verifiable-credentials";
 import { SignJWT, exportJWK, generateKeyPair } from "jose";
 import { AUDIENCE, BASE_URL, IS_ATTENDED, client, eventually, makeAgent, makeProver, reasonOf } from "./support.js";
 
@@ -151,4 +152,21 @@ test("canonical JSON is that of RFC 8785", async () => {
   assert.equal(await fail(Number.NaN), "malformed");
   assert.equal(await fail("\ud800"), "malformed");
   assert.equal(await fail({ a: 1n }), "malformed");
+});
+
+test("a library of Verifiable Credentials verifies an agent's, and refuses a forged one", async () => {
+  const agent = await makeAgent();
+  const { credential } = await client.agents.credential(agent.id);
+  const { kid } = JSON.parse(Buffer.from(credential.split(".")[0] ?? "", "base64url").toString());
+  const key = (await client.delegation.jwks()).keys.find((one) => one.kid === kid);
+  const given = { type: "application/jwk+json", content: new TextEncoder().encode(JSON.stringify(key)) };
+  // The name that the library's draft has for vc+jwt.
+  const type = "application/vc-ld+jwt";
+  const validator = credentials.validator({ resolver: { resolve: async () => given } } as never);
+  const validate = (text: string) => validator.validate({ type, content: new TextEncoder().encode(text) });
+
+  const found = await validate(credential);
+  assert.equal(found.verified, true);
+  assert.ok(JSON.stringify(found.content.credentialSubject).includes(`"certificate_serial":"${agent.serial}"`));
+  await assert.rejects(validate(`${credential.slice(0, -8)}AAAAAAAA`), /signature verification failed/);
 });
