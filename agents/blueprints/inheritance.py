@@ -66,7 +66,9 @@ def keep_within(agent: Agent, blueprint: Blueprint, touched: Collection[str]) ->
     stated = values_of(agent)
     if wider := [name for name in touched if _narrowed(name, stated[name], limits[name]) != stated[name]]:
         raise WiderThanBlueprint(wider)
-    own |= {name for name in touched if stated[name] is not None and not same_json(stated[name], limits[name])}
+    own |= {
+        name for name in touched if stated[name] is not None and not same_json(stated[name], limits[name])
+    }
     agent.own_fields = sorted(own)
 
 

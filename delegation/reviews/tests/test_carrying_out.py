@@ -24,7 +24,11 @@ def away(**_: Any) -> None:
     ("anew", "removed", "profile"),
     [
         ({"decision": "keep"}, ["refund"], ["place_order", "delete_account"]),
-        ({"decision": "reduce", "actions": ["delete_account"]}, ["refund", "delete_account"], ["place_order"]),
+        (
+            {"decision": "reduce", "actions": ["delete_account"]},
+            ["refund", "delete_account"],
+            ["place_order"],
+        ),
     ],
 )
 def test_a_decision_after_half_a_reduction_tells_what_was_removed(
