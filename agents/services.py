@@ -210,6 +210,16 @@ def suspend(*, agent: Agent, reason: str, actor: Actor, now: datetime) -> None:
     announce_suspended(agents=[agent], reason=reason, actor=actor, now=now)
 
 
+def uphold(*, agent: Agent, reason: str, actor: Actor, now: datetime) -> None:
+    """Suspend a suspended agent for a reason of its own, so that the release of a stop leaves it.
+
+    The caller holds its row lock. One that the service stopped is left as it is: no release frees it.
+    """
+    if agent.stopped_by_strikes is None:
+        _move(agent, AgentStatus.SUSPENDED, reason, now)
+        auditlog.record_all([_reason_entry(agent, AuditAction.AGENT_SUSPENDED, reason, actor, now)])
+
+
 def suspend_all(*, agents: Sequence[Agent], reason: str, now: datetime) -> None:
     """As `suspend`, for locked agents of one tenant that are neither suspended nor retired.
 

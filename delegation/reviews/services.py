@@ -15,7 +15,7 @@ from django.db.models import Q, QuerySet
 
 from agents import mailing
 from agents import services as agents
-from agents.errors import AgentAlreadySuspended, AgentRetired
+from agents.errors import AgentRetired
 from agents.models import Agent, AgentStatus
 from auditlog import services as auditlog
 from auditlog.models import AuditEntry
@@ -208,10 +208,9 @@ def _carry_out(review: AccessReview, rows: list[AccessReviewItem], now: datetime
             with suppress(AgentRetired):
                 _reduce(item, asked, by)
         with environments.atomic():
-            with suppress(AgentAlreadySuspended, AgentRetired):  # by somebody else
+            with suppress(AgentRetired):  # by somebody else
                 if item.decision == AccessReviewDecision.SUSPEND:
-                    noted = f"{reason}: {item.note}" if item.note else reason
-                    certificates.suspend_agent(**asked, reason=noted, **by)
+                    _suspend(asked, f"{reason}: {item.note}" if item.note else reason, by)
                 elif item.decision == AccessReviewDecision.RETIRE:
                     # Anyone who verifies the certificate reads this reason; the note is not public.
                     certificates.retire_agent(**asked, reason=reason, **by)
@@ -220,6 +219,14 @@ def _carry_out(review: AccessReview, rows: list[AccessReviewItem], now: datetime
         again = now + TRIED_EVERY if isinstance(error, PASSING) else None
         own.update(problem=error.message[:200], next_try_at=again)
     return 1
+
+
+def _suspend(asked: dict[str, Any], reason: str, by: dict[str, Any]) -> None:
+    agent = Agent.objects.for_tenant(asked["tenant_id"]).locked().find(asked["agent_id"])
+    if agent.status == AgentStatus.SUSPENDED:
+        agents.uphold(agent=agent, reason=reason, **by)
+    else:
+        certificates.suspend_agent(**asked, reason=reason, **by)
 
 
 def _give_up(review: AccessReview, row_id: Any, now: datetime) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from agents.models import Agent
 from auditlog.models import AuditEntry
 from certificates.issuing import issuance
 from certificates.models import Certificate
@@ -13,6 +14,7 @@ from delegation.reviews import records, services
 from delegation.reviews.errors import AlreadyDecided
 from delegation.reviews.models import AccessReviewItem
 from delegation.reviews.tests.factories import decide, make_scoped_agent, open_review
+from delegation.stops.tests.factories import make_stop, release_stop
 from tenancy.models import Tenant
 
 
@@ -83,6 +85,19 @@ def test_a_decision_made_anew_before_the_claim_is_the_one_that_is_carried_out(te
 
     agent.refresh_from_db()
     assert (tried, agent.status) == (0, "active")
+
+
+def test_the_release_of_a_stop_leaves_what_a_review_suspended(tenant: Tenant) -> None:
+    agent, other = make_scoped_agent(tenant), make_scoped_agent(tenant)
+    review, stop = open_review(tenant), make_stop(tenant)
+    decide(review, "suspend", agent)
+
+    release_stop(stop)
+
+    assert dict(Agent.objects.values_list("id", "status")) == {agent.id: "suspended", other.id: "active"}
+    assert dict(stop.agents.values_list("agent_id", "release")) == {agent.id: "kept", other.id: "released"}
+    entry = AuditEntry.objects.of_type("agent.suspended").about(agent.id).latest("created_at")
+    assert (entry.metadata or {})["reason"] == f"Access review {review.id}"
 
 
 def test_the_note_of_a_retirement_is_not_public(tenant: Tenant) -> None:
