@@ -331,6 +331,8 @@ def replace_person(
             is_reviewer = review.reviewer.casefold() == email.casefold()
             if is_reviewer:
                 review.reviewer = new_email
+            if before == {"reviewer": review.reviewer, "match": review.match}:
+                continue
             review.save(update_fields=["reviewer", "match"])
             said = f"Access review of {review}: a person was replaced"
             _record(review, AuditAction.ACCESS_REVIEW_UPDATED, said, actor, now, before=before)
