@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
-from agentid.middleware.gate import Gate, Inbound, Refusal, is_identity
+from agentid.middleware.gate import Gate, GateAnswer, Inbound, is_identity
 
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
@@ -25,7 +25,7 @@ class WsgiGate:
         environ["agentid.agent"] = None
         if not self._gate.is_open(inbound.path):
             decision = self._gate.decide(inbound)
-            if isinstance(decision, Refusal):
+            if isinstance(decision, GateAnswer):
                 start_response(status_line(decision.status), decision.all_headers())
                 return [decision.body]
             environ["agentid.agent"] = decision
