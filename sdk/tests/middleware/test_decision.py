@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from agentid.middleware.gate import AgentIdentity, Gate, GateAnswer, Inbound, interpret, is_identity, refusal
+from agentid.middleware.gate import AgentIdentity, Gate, GateAnswer, Inbound, interpret, is_identity
 
 SERVICE = "https://id.example.com"
 ASKED = Inbound(
@@ -112,9 +112,9 @@ def test_refusal_of_the_client_is_passed_on(status: int) -> None:
 
     found = answer(status, told, b'{"error": "Scope violation"}')
 
-    assert found == refusal(
+    assert found == GateAnswer(
         status,
-        "Scope violation",
+        {"error": "Scope violation"},
         [("www-authenticate", told["WWW-Authenticate"]), ("dpop-nonce", "n")],
     )
 

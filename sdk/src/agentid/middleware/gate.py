@@ -104,10 +104,6 @@ Decision = AgentIdentity | GateAnswer
 Action = str | Callable[[Inbound], str | None] | None
 
 
-def refusal(status: int, error: str, headers: Pairs = ()) -> GateAnswer:
-    return GateAnswer(status, {"error": error}, headers)
-
-
 def is_identity(name: str) -> bool:
     """Whether a client's header could pass for one of the service's; an underscore counts as a hyphen."""
     return name.lower().replace("_", "-").startswith(PREFIX)
@@ -129,13 +125,13 @@ def interpret(*, status: int, headers: Pairs, body: bytes) -> Decision:
             error = read_object(body).get("error")
         except NotValid:
             error = None
-        return refusal(status, error if isinstance(error, str) else "Refused", kept)
+        return GateAnswer(status, {"error": error if isinstance(error, str) else "Refused"}, kept)
     return away(told.get("retry-after"))
 
 
 def away(retry_after: str | None = None) -> GateAnswer:
     """The refusal when there is no decision."""
-    return refusal(503, AWAY, [("retry-after", retry_after or "1")])
+    return GateAnswer(503, {"error": AWAY}, [("retry-after", retry_after or "1")])
 
 
 def metadata_url(resource: str) -> str:
