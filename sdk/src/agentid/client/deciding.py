@@ -159,26 +159,12 @@ def _told(answer: Any) -> Any:
 
 def carry_out(talk: Talk[T]) -> T:
     """Carry a talk to its end, and block meanwhile."""
-
-    def act(call: Callable[[], Any]) -> Any:
-        try:
-            return call()
-        except AgentIdError as error:
-            return error
-
-    return drive(talk, act)
+    return drive(talk, lambda call: call(), expected=AgentIdError)
 
 
 async def carry_out_async(talk: Talk[T]) -> T:
     """Carry a talk of an `AsyncClient` to its end."""
-
-    async def act(call: Callable[[], Any]) -> Any:
-        try:
-            return await call()
-        except AgentIdError as error:
-            return error
-
-    return await drive_async(talk, act)
+    return await drive_async(talk, lambda call: call(), expected=AgentIdError)
 
 
 @contextmanager

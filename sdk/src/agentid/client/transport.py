@@ -112,8 +112,10 @@ def conversation(
     raise AssertionError("unreachable")
 
 
-def drive(talk: Generator[Any, Any, T], act: Callable[[Any], Any]) -> T:
-    """Carry a conversation to its end: wait where it says so, else act, and send what came of it."""
+def drive(
+    talk: Generator[Any, Any, T], act: Callable[[Any], Any], *, expected: type[Exception] = httpx.HTTPError
+) -> T:
+    """Carry a conversation to its end: wait where it says so, else act, and send the result or error."""
     answer: Any = None
     while True:
         try:
@@ -121,13 +123,21 @@ def drive(talk: Generator[Any, Any, T], act: Callable[[Any], Any]) -> T:
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
         answer = None
-        if isinstance(step, Wait):
-            time.sleep(step.seconds)
-        else:
-            answer = act(step)
+        try:
+            if isinstance(step, Wait):
+                time.sleep(step.seconds)
+            else:
+                answer = act(step)
+        except expected as error:
+            answer = error
 
 
-async def drive_async(talk: Generator[Any, Any, T], act: Callable[[Any], Awaitable[Any]]) -> T:
+async def drive_async(
+    talk: Generator[Any, Any, T],
+    act: Callable[[Any], Awaitable[Any]],
+    *,
+    expected: type[Exception] = httpx.HTTPError,
+) -> T:
     """`drive`, awaited."""
     answer: Any = None
     while True:
@@ -135,7 +145,10 @@ async def drive_async(talk: Generator[Any, Any, T], act: Callable[[Any], Awaitab
             step = talk.send(answer)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
-        answer = await (asyncio.sleep(step.seconds) if isinstance(step, Wait) else act(step))
+        try:
+            answer = await (asyncio.sleep(step.seconds) if isinstance(step, Wait) else act(step))
+        except expected as error:
+            answer = error
 
 
 def _nonce_asked_for(request: Request, reply: Reply) -> str | None:
@@ -246,13 +259,10 @@ class Transport:
         self._http = httpx.Client(timeout=configuration.timeout)
 
     def send(self, request: Request) -> httpx.Response:
-        return drive(conversation(request, self.configuration.retries), self._try)
+        return drive(conversation(request, self.configuration.retries), self._carry_out)
 
-    def _try(self, request: Request) -> Reply:
-        try:
-            return self._http.request(**self.configuration.http(request))
-        except httpx.HTTPError as error:
-            return error
+    def _carry_out(self, request: Request) -> httpx.Response:
+        return self._http.request(**self.configuration.http(request))
 
     def close(self) -> None:
         self._http.close()
@@ -266,13 +276,10 @@ class AsyncTransport:
         self._http = httpx.AsyncClient(timeout=configuration.timeout)
 
     async def send(self, request: Request) -> httpx.Response:
-        return await drive_async(conversation(request, self.configuration.retries), self._try)
+        return await drive_async(conversation(request, self.configuration.retries), self._carry_out)
 
-    async def _try(self, request: Request) -> Reply:
-        try:
-            return await self._http.request(**self.configuration.http(request))
-        except httpx.HTTPError as error:
-            return error
+    async def _carry_out(self, request: Request) -> httpx.Response:
+        return await self._http.request(**self.configuration.http(request))
 
     async def close(self) -> None:
         await self._http.aclose()

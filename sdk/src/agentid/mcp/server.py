@@ -53,22 +53,19 @@ class CertificateStanding(Result):
     agent_id: str
 
 
-class DelegationVerdict(Result):
-    """Whether a token is authentic and in its time, with its chain, or the reason why not."""
-
-    valid: bool
-    reason: str | None = None
-    principal: str | None = None
-    scope: str | None = None
-    agent_id: str | None = None
-
-
 class MessageVerdict(Result):
     """Whether the agent signed the payload, or the reason why not."""
 
     valid: bool
     reason: str | None = None
     agent_id: str | None = None
+
+
+class DelegationVerdict(MessageVerdict):
+    """Whether a token is authentic and in its time, with its chain, or the reason why not."""
+
+    principal: str | None = None
+    scope: str | None = None
 
 
 class WaitingFor(Result):
@@ -280,14 +277,8 @@ def make_server(client: AsyncClient, *, agent_id: str | None, key: DpopKey | Non
     tools = Tools(client, agent_id, key)
     server: MCPServer[Any] = MCPServer("agentid", instructions=INSTRUCTIONS, log_level="WARNING")
     for tool in (
-        tools.verify_agent,
-        tools.verify_delegation,
-        tools.verify_message,
-        tools.check_action,
-        tools.wait_for_approval,
-        tools.report_action,
-        tools.my_risk,
-        tools.obtain_token,
+        *(tools.verify_agent, tools.verify_delegation, tools.verify_message, tools.obtain_token),
+        *(tools.check_action, tools.wait_for_approval, tools.report_action, tools.my_risk),
     ):
         server.add_tool(tool)
     return server

@@ -1,7 +1,4 @@
-"""The decision on a request: the question to `GET /v1/gateway/authorize`, and what its answer means.
-
-With `resource` the gate also answers for the protected resource's metadata (RFC 9728).
-"""
+"""The decision on a request: the question to `GET /v1/gateway/authorize`, and what its answer means."""
 
 import asyncio
 import json

@@ -26,7 +26,8 @@ class WsgiGate:
         if not self._gate.is_open(inbound.path):
             decision = self._gate.decide(inbound)
             if isinstance(decision, GateAnswer):
-                start_response(status_line(decision.status), decision.all_headers())
+                status = f"{decision.status} {HTTPStatus(decision.status).phrase}"
+                start_response(status, decision.all_headers())
                 return [decision.body]
             environ["agentid.agent"] = decision
         return self._app(environ, start_response)
@@ -71,7 +72,3 @@ def stripped(environ: Environ) -> Environ:
         for name, value in environ.items()
         if not (name.startswith(HTTP) and is_identity(name.removeprefix(HTTP)))
     }
-
-
-def status_line(status: int) -> str:
-    return f"{status} {HTTPStatus(status).phrase}"
