@@ -15,7 +15,7 @@ from django.db.models import Q, QuerySet
 
 from agents import mailing
 from agents import services as agents
-from agents.errors import AgentAlreadySuspended, AgentRetired
+from agents.errors import AgentRetired
 from agents.models import Agent, AgentStatus
 from auditlog import services as auditlog
 from auditlog.models import AuditEntry
@@ -154,19 +154,22 @@ def decide(
         repeated = all(item.decision == decision for item in items if item.is_decided)
         if not leave and (not repeated or (actions is not None and len(due) < len(items))):
             raise AlreadyDecided()
-        known = list(Agent.objects.for_tenant(tenant_id).filter(id__in=[item.agent_id for item in due]))
-        facts, entries, made = facts_of(known, now), [], []
+        known = Agent.objects.for_tenant(tenant_id).in_bulk([item.agent_id for item in due])
+        facts, entries, made = facts_of(list(known.values()), now), [], []
         for item in due:
-            seen, removed = facts[item.agent_id], []
+            seen, profile = facts[item.agent_id], known[item.agent_id].permitted_actions
+            # A reduction that failed at the certificate has taken these from the profile.
+            removed = [one for one in item.removed if profile is not None and one not in profile]
             if decision == AccessReviewDecision.REDUCE:
                 permitted = seen["permitted_actions"] or []
                 wanted_away = seen["unused"] if actions is None else actions
-                removed = [one for one in permitted if one in wanted_away]
+                found = [one for one in permitted if one in wanted_away]
                 stopped = seen["status"] in (AgentStatus.SUSPENDED, AgentStatus.RETIRED)
-                if not removed or stopped or not {*(actions or ())} <= {*permitted}:
+                if not found or stopped or not {*(actions or ())} <= {*permitted}:
                     if leave:
                         continue
                     raise NothingToReduce()
+                removed = list(dict.fromkeys([*removed, *found]))
             item.decision, item.removed, item.note = decision, removed, note
             # Personal data, which an erasure could not reach here
             item.seen, item.problem = {**seen, "owner": None}, ""
@@ -191,9 +194,11 @@ def decide(
 def _carry_out(review: AccessReview, rows: list[AccessReviewItem], now: datetime) -> int:
     """Carry out the decision on one agent, unless another process has claimed it; return 1 if tried."""
     (item,) = rows
-    if not _due(review, now).filter(id=item.id).update(next_try_at=now + CLAIMED):
+    # Without a problem nobody decides anew meanwhile.
+    due = _due(review, now).filter(id=item.id, decided_at=item.decided_at)
+    if not due.update(next_try_at=now + CLAIMED, problem=""):
         return 0
-    reason = f"Access review {review.id}" + (f": {item.note}" if item.note else "")
+    reason = f"Access review {review.id}"
     asked: dict[str, Any] = {"tenant_id": review.tenant_id, "agent_id": item.agent_id}
     by: dict[str, Any] = {"actor": item.actor, "now": now}
     # One that was made anew meanwhile is still to be carried out.
@@ -203,16 +208,25 @@ def _carry_out(review: AccessReview, rows: list[AccessReviewItem], now: datetime
             with suppress(AgentRetired):
                 _reduce(item, asked, by)
         with environments.atomic():
-            with suppress(AgentAlreadySuspended, AgentRetired):  # by somebody else
+            with suppress(AgentRetired):  # by somebody else
                 if item.decision == AccessReviewDecision.SUSPEND:
-                    certificates.suspend_agent(**asked, reason=reason, **by)
+                    _suspend(asked, f"{reason}: {item.note}" if item.note else reason, by)
                 elif item.decision == AccessReviewDecision.RETIRE:
+                    # Anyone who verifies the certificate reads this reason; the note is not public.
                     certificates.retire_agent(**asked, reason=reason, **by)
             own.update(applied_at=now, problem="")
     except ServiceError as error:
         again = now + TRIED_EVERY if isinstance(error, PASSING) else None
         own.update(problem=error.message[:200], next_try_at=again)
     return 1
+
+
+def _suspend(asked: dict[str, Any], reason: str, by: dict[str, Any]) -> None:
+    agent = Agent.objects.for_tenant(asked["tenant_id"]).locked().find(asked["agent_id"])
+    if agent.status == AgentStatus.SUSPENDED:
+        agents.uphold(agent=agent, reason=reason, **by)
+    else:
+        certificates.suspend_agent(**asked, reason=reason, **by)
 
 
 def _give_up(review: AccessReview, row_id: Any, now: datetime) -> None:
@@ -317,6 +331,8 @@ def replace_person(
             is_reviewer = review.reviewer.casefold() == email.casefold()
             if is_reviewer:
                 review.reviewer = new_email
+            if before == {"reviewer": review.reviewer, "match": review.match}:
+                continue
             review.save(update_fields=["reviewer", "match"])
             said = f"Access review of {review}: a person was replaced"
             _record(review, AuditAction.ACCESS_REVIEW_UPDATED, said, actor, now, before=before)
