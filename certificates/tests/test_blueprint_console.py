@@ -73,7 +73,7 @@ def test_session_without_a_second_factor_changes_no_ask_policy(
 
     assert all("sign in with a second factor" in answer.content.decode() for answer in refused)
     made = Blueprint.objects.get()
-    assert (made.name, made.ask_policy["ask_from"]) == ("Traders", "high")
+    assert (made.name, (made.ask_policy or {})["ask_from"]) == ("Traders", "high")
 
 
 def test_nothing_permitted_stays_nothing(officer: Client, tenant: Tenant) -> None:

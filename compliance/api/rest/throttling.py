@@ -19,11 +19,12 @@ def body_octets(request: Request) -> int:
 
 
 def count_the_rest(request: Request, bucket: str, count: int) -> None:
-    """Count what a request with a key holds against its limit; its body has been. Raises: Throttled."""
+    """Count what a request holds against its key's limit; its body has been. Raises: Throttled."""
     count -= cost_of(body_octets(request), bucket)
-    if count <= 0:
+    key = credential_of(request)
+    if count <= 0 or key is None:
         return
-    request.rate_limit = limit = hit(bucket, str(request.auth.id), cost=count)  # type: ignore[attr-defined]
+    request.rate_limit = limit = hit(bucket, str(key.id), cost=count)  # type: ignore[attr-defined]
     if not limit.allowed:
         raise Throttled(limit.retry_after)
 
