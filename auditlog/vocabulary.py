@@ -96,6 +96,7 @@ class AuditAction(models.TextChoices):
     ASK_POLICY_SET = "ask_policy.set"
     ASK_POLICY_REMOVED = "ask_policy.removed"
     STOP_STARTED = "stop.started"
+    STOP_UNTOLD = "stop.untold"
     STOP_DONE = "stop.done"
     STOP_RELEASE_STARTED = "stop.release_started"
     STOP_RELEASED = "stop.released"

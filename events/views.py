@@ -14,12 +14,11 @@ from auditlog.actors.requests import caller_of
 from compliance.api.gate import Scope
 from compliance.api.idempotency import idempotent, in_portions
 from compliance.api.pagination import newest_first, ok, read_choice, read_id
-from compliance.api.rate_limits import cost_of, hit
 from compliance.api.rest.endpoints import respond
 from compliance.api.rest.parsers import NDJSONParser, StrictJSONParser
 from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
-from compliance.api.rest.throttling import EventsThrottle, body_octets
+from compliance.api.rest.throttling import EventsThrottle, count_the_rest
 from compliance.api.rest.views import ApiViewSet, validated
 from compliance.core.clock import now
 from compliance.core.errors import ServiceError
@@ -196,21 +195,11 @@ class EventBatchViewSet(ApiViewSet):
 
         def portion(stored: list[Any]) -> Response | None:
             if not any(results):
-                count_the_rest(self, request, len(inputs) - cost_of(body_octets(request), "events"))
+                count_the_rest(request, "events", len(inputs))
             _store_some(request.auth.tenant_id, inputs, stored, results)
             return None if None in stored else ok(_all_results(request.auth.tenant_id, stored, results))
 
         return in_portions(request, portion)
-
-
-def count_the_rest(view: ApiViewSet, request: ApiRequest, count: int) -> None:
-    """Count a batch's events against the rate limit; the request itself has been. Raises: Throttled."""
-    if count <= 0:
-        return
-    limit = hit(EventsThrottle.bucket, str(request.auth.id), cost=count)
-    request.rate_limit = limit  # type: ignore[attr-defined]
-    if not limit.allowed:
-        view.throttled(request, limit.retry_after)
 
 
 def _store_some(

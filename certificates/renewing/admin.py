@@ -34,6 +34,7 @@ from compliance.console.display import (
 from compliance.console.filters import tenant_filter
 from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
+from people.doors.second_factor import check_shown
 
 PICKABLE, SHOWN = 200, 50
 PLAIN = ("name", "model", "version", "model_hash", "validity_days", "alarm_budget")
@@ -189,6 +190,8 @@ class BlueprintAdmin(TenantEditedAdmin):
 
     def save_model(self, request: HttpRequest, obj: Blueprint, form: Any, change: bool) -> None:
         fields = form.cleaned_data["stated"]
+        if fields["ask_policy"] != form.initial["ask_policy"]:
+            check_shown(request, "change an ask policy")
         told: dict[str, Any] = {"tenant_id": obj.tenant_id, "actor": actor_of(request), "now": now()}
         if not change:
             obj.pk = blueprints.create(fields=fields, **told).pk

@@ -59,6 +59,23 @@ def test_an_officer_adds_and_changes_a_blueprint(officer: Client, tenant: Tenant
         assert entry.actor_id == actor_id_of("officer")
 
 
+def test_session_without_a_second_factor_changes_no_ask_policy(
+    officer: Client, tenant: Tenant, settings: Any
+) -> None:
+    made = make_blueprint(tenant, ask_policy={"ask_from": "high", "always_ask": [], "ttl_seconds": 900})
+    page, settings.SECOND_FACTOR = reverse(CHANGE, args=[made.id]), "operators"
+
+    refused = [
+        officer.post(reverse(ADD), {"tenant": tenant.pk, **TYPED}, follow=True),
+        officer.post(page, {**TYPED, "ask_policy": ""}, follow=True),
+    ]
+    officer.post(page, {**TYPED, "ask_policy": '{"ask_from": "high"}'})
+
+    assert all("sign in with a second factor" in answer.content.decode() for answer in refused)
+    made = Blueprint.objects.get()
+    assert (made.name, (made.ask_policy or {})["ask_from"]) == ("Traders", "high")
+
+
 def test_nothing_permitted_stays_nothing(officer: Client, tenant: Tenant) -> None:
     made = make_blueprint(tenant, permitted_actions=[])
 
@@ -77,6 +94,8 @@ def test_nothing_permitted_stays_nothing(officer: Client, tenant: Tenant) -> Non
         {"financial_scope": "{}"},
         {"financial_scope": "x"},
         {"alarm_budget": "1"},
+        {"validity_days": "\u0663\u0660"},
+        {"alarm_budget": "0.\u0660\u0665"},
     ],
 )
 def test_what_the_api_refuses_the_form_refuses(officer: Client, tenant: Tenant, wrong: Any) -> None:

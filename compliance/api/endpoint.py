@@ -95,6 +95,10 @@ class Endpoint(ABC, Generic[Question, Outcome]):
     def read(self, request: EndpointRequest) -> Question:
         """The question a request puts. Raises: ServiceError for a malformed one."""
 
+    def requests_in(self, question: Question) -> int:
+        """How many requests a question with a key counts as, unless the size of its body counts as more."""
+        return 1
+
     @abstractmethod
     def work(self, questions: Sequence[Question]) -> "Sequence[Outcome | Exception | Deferred[Outcome]]":
         """The outcome of each question, in order, in the current environment. Raises: Django's errors."""

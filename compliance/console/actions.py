@@ -15,6 +15,22 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 from compliance.console.access import OFFICERS, ConsoleRole
 
 
+class AsciiForm(forms.BaseForm):
+    """Refuses numbers and dates in digits of other scripts, which Django's fields read."""
+
+    def full_clean(self) -> None:
+        super().full_clean()
+        for name, field in self.fields.items() if self.is_bound else ():
+            is_read = isinstance(field, forms.IntegerField | forms.DateField | forms.DateTimeField)
+            if is_read and not str(self[name].data).isascii():
+                self.add_error(name, "Use the digits 0 to 9.")
+
+
+def with_ascii_digits(form: Any) -> Any:
+    """Return the form's class as an `AsciiForm`."""
+    return type(form)(form.__name__, (AsciiForm, form), {})
+
+
 class ReasonForm(forms.Form):
     """The reason for an action, which the audit log keeps."""
 

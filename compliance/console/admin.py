@@ -28,7 +28,7 @@ from django.utils.text import capfirst
 from unfold.enums import ActionVariant
 
 from compliance.console.access import EVERYONE, OPERATORS, ConsoleRole, access_of
-from compliance.console.actions import ActionCall, ConfirmedAction
+from compliance.console.actions import ActionCall, ConfirmedAction, with_ascii_digits
 from compliance.console.context import may_see
 from compliance.console.display import shortened, spelled, visible
 from compliance.console.navigation import NavigationLine
@@ -188,6 +188,9 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
             kwargs["widget"] = KnownChoice(db_field, self.admin_site)
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
+    def get_form(self, *args: Any, **kwargs: Any) -> Any:
+        return with_ascii_digits(super().get_form(*args, **kwargs))
+
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
         """Leave it to the list."""
         return True
@@ -305,7 +308,7 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
             raise PermissionDenied
         # Without data, as on a GET, a form is never valid.
         form_class = action.form_for(row) if action.form_for else action.form_class
-        form = form_class(request.POST if request.method == "POST" else None)
+        form = with_ascii_digits(form_class)(request.POST if request.method == "POST" else None)
         if not form.is_valid():
             context = {
                 **self.admin_site.each_context(request),

@@ -107,7 +107,13 @@ class FastPath:
         limit = None
         try:
             limit = await self._counts.ask(call.costs)
-            outcome = await self._outcome(call, limit)
+            _throttle(limit)
+            question = self._question(call)
+            (caller, counted), *_ = call.costs
+            if (rest := call.endpoint.requests_in(question) - counted) > 0:
+                limit = await self._counts.ask(((caller, rest),))
+                _throttle(limit)
+            outcome = await self._outcome(call, question)
             body, more = call.endpoint.show(outcome), call.endpoint.headers_of(outcome)
         except (QueueFull, AllTaken):
             return call.refused(limit, Unavailable(call.endpoint.full, retry_after=1))
@@ -115,11 +121,9 @@ class FastPath:
             return call.refused(limit, error)
         return call.answer(limit, call.endpoint.status, body, more)
 
-    async def _outcome(self, call: "_Call", limit: RateLimit) -> Any:
-        """The outcome of a call that was counted. Raises: ServiceError, Throttled, QueueFull, AllTaken."""
+    def _question(self, call: "_Call") -> Any:
+        """The question of a call that was counted. Raises: ServiceError."""
         endpoint, key = call.endpoint, call.key
-        if not limit.allowed:
-            raise Throttled(limit.retry_after)
         if key is not None and endpoint.scope is not None:
             gate.require_scope(key, endpoint.scope)
         body = read_json(call.body) if endpoint.method == "POST" else None
@@ -127,8 +131,13 @@ class FastPath:
         key_id, headers = None if key is None else key.id, call.request.headers
         asked = EndpointRequest(now(), call.parameter, {}, body, tenant_id, headers, key_id)
         with environments.use(call.environment) if call.environment else nullcontext():
-            question = endpoint.read(asked)
+            return endpoint.read(asked)
+
+    async def _outcome(self, call: "_Call", question: Any) -> Any:
+        """Raises: ServiceError, QueueFull, AllTaken."""
+        endpoint = call.endpoint
         environment = call.environment or endpoint.environment_of(question)
+        tenant_id = None if call.key is None else call.key.tenant_id
         return await self._executors.of(endpoint, environment).ask(question, tenant_id)
 
     def _route(self, received: Received) -> tuple[Endpoint[Any, Any] | None, str]:
@@ -189,6 +198,11 @@ class _Call(NamedTuple):
             found = ServiceError.status, ServiceError.message, {}
         status, message, more = found
         return self.answer(limit, status, {"error": message}, more)
+
+
+def _throttle(limit: RateLimit) -> None:
+    if not limit.allowed:
+        raise Throttled(limit.retry_after)
 
 
 def _is_plain(endpoint: Endpoint[Any, Any], received: Received, headers: Mapping[str, str]) -> bool:

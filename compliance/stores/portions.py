@@ -26,8 +26,8 @@ class JobPhase(Generic[Job]):
     """The rows of a job that are `due`, and the work on at most `portion` of them.
 
     It gets rows locked in one transaction, and each in one of its own if that fails; where it is `alone`, one
-    row outside of any, and returns 1 to go on. `give_up` gets the id of a row at which that fails too, and
-    makes it due no more. A row that another process has locked is left for later.
+    row outside of any, in the order of `due`, and returns 1 to go on. `give_up` gets the id of a row at which
+    that fails too, and makes it due no more. A row that another process has locked is left for later.
     """
 
     due: Callable[[Job, datetime], QuerySet[Any]]
@@ -38,7 +38,9 @@ class JobPhase(Generic[Job]):
 
     def advance(self, job: Job, now: datetime) -> int | None:
         """Work on a portion but rows locked by others; return how many are done, None if none was due."""
-        due = self.due(job, now).order_by("id")
+        due = self.due(job, now)
+        if not self.alone:
+            due = due.order_by("id")
         ids = list(due.values_list("id", flat=True)[: self.portion])
         if not ids:
             return None

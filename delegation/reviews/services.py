@@ -87,8 +87,9 @@ def open_review(
             started_at=now,
         )
         own: dict[str, Any] = {"tenant_id": tenant_id, "review": review, "opened_at": now}
-        items = [AccessReviewItem(agent_id=agent.id, **own) for agent in found]
-        AccessReviewItem.objects.bulk_create(items, batch_size=1000)
+        for first in range(0, len(found), 1000):
+            items = [AccessReviewItem(agent_id=agent.id, **own) for agent in found[first : first + 1000]]
+            AccessReviewItem.objects.bulk_create(items)
         _record(review, AuditAction.ACCESS_REVIEW_OPENED, f"Access review of {review} opened", actor, now)
         publish(tenant_id=tenant_id, name=EventName.ACCESS_REVIEW_OPENED, data=_said(review), now=now)
         text = f"Whether it still needs what it may do is decided until {due_at:%Y-%m-%d %H:%M} UTC."
@@ -99,7 +100,8 @@ def open_review(
 
 def to_review(*, tenant_id: UUID, match: Mapping[str, Any]) -> list[Agent]:
     """Return the agents that match and are not retired. Raises: AgentNotFound, NothingToReview."""
-    found = list(stops.matching(tenant_id=tenant_id, match=match).exclude(status=AgentStatus.RETIRED))
+    own = stops.matching(tenant_id=tenant_id, match=match).exclude(status=AgentStatus.RETIRED)
+    found = list(own.only("tenant_id", "name", "owner_email", "backup_owner_email"))
     if not found:
         raise NothingToReview()
     return found
@@ -347,7 +349,8 @@ def items_of(review: AccessReview) -> QuerySet[AccessReviewItem]:
 
 
 def _due(review: AccessReview, now: datetime) -> QuerySet[AccessReviewItem]:
-    return items_of(review).filter(next_try_at__lte=now, applied_at=None)
+    own = items_of(review).filter(next_try_at__lte=now, applied_at=None)
+    return own.order_by("next_try_at", "id")  # one that is tried again comes after the others
 
 
 def _tell_reviewer(review: AccessReview, what: str, now: datetime, text: str = "") -> None:

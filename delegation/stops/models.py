@@ -60,9 +60,9 @@ class StopQuerySet(TenantRows["KindStop"]):
 class KindStop(models.Model):
     """A stop of all agents that match, whether for good (`revoke`) or by a hold.
 
-    `match` is the request's. `matched` counts its rows; the other counts grow with the work. `root` is the
-    Merkle root of the receipt's lines, `worked_at` when a portion was last done. `receipt` is signed when it
-    is first asked for.
+    `match` is the request's, without an owner's address. `matched` counts its rows; the other counts grow
+    with the work. `root` is the Merkle root of the receipt's lines, `worked_at` when a portion was last done.
+    `receipt` is signed when it is first asked for.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -128,7 +128,8 @@ class StoppedAgent(models.Model):
     """An agent of a stop, with the certificate that the stop ended.
 
     `decided_at` is when its outcome was decided: for `stopped` the moment from which it is refused.
-    `suspended`: the stop suspended it, and did not only revoke. `told`: audit log and webhooks have it.
+    `suspended`: the stop suspended it, and did not only revoke. `told`: audit log and webhooks have it, or
+    the audit log has that it could not be told.
     """
 
     id = models.BigAutoField(primary_key=True)

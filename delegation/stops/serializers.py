@@ -74,7 +74,9 @@ class StopReleaseSerializer(serializers.Serializer[Any]):
 class StopSerializer(serializers.ModelSerializer[KindStop]):
     """A stop, and how far it is."""
 
-    match = serializers.DictField(help_text="As it was asked for.")
+    match = serializers.DictField(
+        help_text="As it was asked for; of an owner without the address, which the audit log has."
+    )
     reason_code = serializers.CharField()
     state = serializers.ChoiceField(
         StopState.choices, help_text="`running` and `releasing` end by themselves, whatever dies meanwhile."

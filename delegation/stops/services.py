@@ -38,6 +38,7 @@ WORK: Final = "stops.work"
 """The task that goes on with a stop or its release."""
 AT_ONCE: Final = 100
 """So many agents are stopped in the request itself."""
+ADDED_AT_ONCE: Final = 10_000
 CLOCKS: Final = timedelta(minutes=1)
 """By how much the clocks of two processes may differ."""
 STOPPED: Final = (AgentStatus.SUSPENDED, AgentStatus.RETIRED)
@@ -95,7 +96,7 @@ def foreseen(
     found = matching(tenant_id=tenant_id, match=match)
     stop = KindStop(
         tenant_id=tenant_id,
-        match=match,
+        match={"owner": None} if "owner" in match else match,  # an address could not be erased from it
         revoke=revoke,
         reason=reason,
         reason_code=code.value,
@@ -115,9 +116,11 @@ def begin(*, actor: Actor, now: datetime, **asked: Any) -> KindStop:
         ids = list(found.values_list("id", flat=True))
         stop.matched = len(ids)
         stop.save(force_insert=True)
-        sql.prepared_write(_ADD, {"tenant": stop.tenant_id, "stop": stop.id, "agents": ids})
+        for first in range(0, len(ids), ADDED_AT_ONCE):
+            added = ids[first : first + ADDED_AT_ONCE]
+            sql.prepared_write(_ADD, {"tenant": stop.tenant_id, "stop": stop.id, "agents": added})
         said = f"Stop of {stop.matched} agents begun: {stop.reason}"
-        _record(stop, AuditAction.STOP_STARTED, said, actor, now)
+        _record(stop, AuditAction.STOP_STARTED, said, actor, now, match=asked["match"])
         if stop.matched > AT_ONCE:
             enqueue_on_commit(WORK, job_id=str(stop.id))
     return stop
@@ -315,6 +318,16 @@ def _fail(stop: KindStop, row_id: int, now: datetime) -> None:
             _count(stop, now, failed=F("failed") + 1)
 
 
+def _leave_untold(stop: KindStop, row_id: int, now: datetime) -> None:
+    """Record of a stopped agent that its entries and messages could not be made."""
+    with environments.atomic():
+        row = _rows(stop).filter(id=row_id, told=False)
+        agent_id = row.values_list("agent_id", flat=True).first()
+        if row.update(told=True):
+            said = f"Agent {agent_id} is stopped; its owners and webhooks could not be told"
+            _record(stop, AuditAction.STOP_UNTOLD, said, stop.actor, now, agent_id=str(agent_id))
+
+
 def _keep(stop: KindStop, row_id: int, now: datetime) -> None:
     """Say of an agent that it could not be released."""
     _rows(stop).filter(id=row_id, release=AgentRelease.PENDING).update(release=AgentRelease.KEPT)
@@ -323,8 +336,12 @@ def _keep(stop: KindStop, row_id: int, now: datetime) -> None:
 PHASES: Final[Mapping[str, Sequence[JobPhase[KindStop]]]] = {
     StopState.RUNNING: (
         JobPhase(lambda stop, _: _rows(stop).filter(outcome=StopOutcome.PENDING), _stop, 1_000, _fail),
-        # What can't be told stays due.
-        JobPhase(lambda stop, _: _rows(stop).filter(outcome=StopOutcome.STOPPED, told=False), _tell, 250),
+        JobPhase(
+            lambda stop, _: _rows(stop).filter(outcome=StopOutcome.STOPPED, told=False),
+            _tell,
+            250,
+            _leave_untold,
+        ),
     ),
     StopState.RELEASING: (
         JobPhase(lambda stop, _: _rows(stop).filter(release=AgentRelease.PENDING), _release, 250, _keep),

@@ -23,7 +23,7 @@ from compliance.api.rest import fields
 from compliance.api.rest.renderers import FastJSONRenderer
 from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.schema import IDEMPOTENCY_KEY, KEYED, enveloped, errors
-from compliance.api.rest.throttling import EventsThrottle, body_octets
+from compliance.api.rest.throttling import EventsThrottle, body_octets, count_the_rest
 from compliance.api.rest.views import ApiViewSet, validated
 from compliance.core import environments
 from compliance.core.clock import now
@@ -31,7 +31,6 @@ from events.otlp import services, transport
 from events.otlp.errors import TracedNameNotFound
 from events.otlp.models import MAX_NAME, NameSource, TracedName
 from events.otlp.reading import TraceExport
-from events.views import count_the_rest
 
 MOST_REASONS = 5
 NAME_ID = OpenApiParameter("name_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
@@ -101,7 +100,7 @@ class TraceViewSet(ApiViewSet):
             if not quota.allowed:
                 request.rate_limit = quota  # type: ignore[attr-defined]
                 self.throttled(request, quota.retry_after)
-        count_the_rest(self, request, max(events, cost_of(octets, "events")) - cost_of(sent, "events"))
+        count_the_rest(request, "events", max(events, cost_of(octets, "events")))
 
 
 def _partial(refused: Counter[str]) -> dict[str, Any]:

@@ -18,12 +18,12 @@ from compliance.console.display import EMPTY, chip, chips, code, column
 from compliance.console.filters import ChoicesDropdownFilter, tenant_filter
 from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
-from compliance.core.errors import Forbidden
 from gateway.access import services
 from gateway.access.openapi import PRECEDENCE
 from gateway.models import AskPolicy
-from people.doors.second_factor import is_shown
+from people.doors.second_factor import check_shown
 
+CHANGE = "change approval policies"
 ADDED = ("applies_to", *services.FIELDS)
 
 
@@ -69,14 +69,8 @@ class AskPolicyForm(forms.ModelForm):
         return {**data, **judged.validated_data}
 
 
-def _check_factor(request: HttpRequest) -> None:
-    """Raise Forbidden unless the person may decide on approvals: a policy says what is asked about."""
-    if not is_shown(request):
-        raise Forbidden("Nothing was changed: sign in with a second factor to change approval policies.")
-
-
 def _remove(call: ActionCall) -> HttpResponse:
-    _check_factor(call.request)
+    check_shown(call.request, CHANGE)
     services.remove(
         tenant_id=call.row.tenant_id,
         applies_to=call.row.applies_to,
@@ -130,7 +124,7 @@ class AskPolicyAdmin(TenantEditedAdmin):
     identifier = column("ID", lambda row: code(row.pk))
 
     def save_model(self, request: HttpRequest, obj: AskPolicy, form: Any, change: bool) -> None:
-        _check_factor(request)
+        check_shown(request, CHANGE)
         applies_to = obj.applies_to if change else form.cleaned_data["applies_to"]
         made = services.put(
             tenant_id=obj.tenant_id,

@@ -69,5 +69,8 @@ class EvaluateAll(Evaluate):
     def read(self, request: EndpointRequest) -> AccessQuestion:
         return self._question(request, *questions.read_all(request.body))
 
+    def requests_in(self, question: AccessQuestion) -> int:
+        return len(question.evaluations)
+
 
 EVALUATE, EVALUATE_ALL = Evaluate(), EvaluateAll()

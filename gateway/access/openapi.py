@@ -21,7 +21,8 @@ EVALUATE_TEXT: Final = (
     "one of the other environment are denied alike. Unknown members are ignored."
 )
 EVALUATE_ALL_TEXT: Final = (
-    "As `/access/v1/evaluation` for each of `evaluations`, in order. A malformed one is denied in its place."
+    "As `/access/v1/evaluation` for each of `evaluations`, in order. A malformed one is denied in its place. "
+    "Each counts as a request against the rate limit, each 4 KiB of the body as one at least."
 )
 _ACT: Final = {
     "subject": {"type": "agent", "id": _AGENT},

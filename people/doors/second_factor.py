@@ -8,6 +8,7 @@ from allauth.mfa.utils import is_mfa_enabled
 from django.conf import settings
 from django.http import HttpRequest
 
+from compliance.core.errors import Forbidden
 from people.requirement import Requirement
 
 NAMES: Final = {
@@ -40,6 +41,12 @@ def is_met(request: HttpRequest) -> bool:
 def is_shown(request: HttpRequest) -> bool:
     """Whether the session's person showed a second factor, or the service demands one of nobody."""
     return settings.SECOND_FACTOR == Requirement.NOBODY or shown_factor(request, request.user) is not None
+
+
+def check_shown(request: HttpRequest, to: str) -> None:
+    """Raises: Forbidden if the session's person must show a second factor `to` do something."""
+    if not is_shown(request):
+        raise Forbidden(f"Nothing was changed: sign in with a second factor to {to}.")
 
 
 def has_second_factor(user: Any) -> bool:

@@ -9,6 +9,7 @@ from rest_framework.response import Response
 
 from compliance.api.endpoint import Endpoint, EndpointRequest
 from compliance.api.rest.requests import credential_of
+from compliance.api.rest.throttling import count_the_rest
 from compliance.core import environments
 from compliance.core.clock import now
 
@@ -35,6 +36,7 @@ def respond(
             key_id=None if key is None else key.id,
         )
     )
+    count_the_rest(request, endpoint.bucket, endpoint.requests_in(question))
     has_environment = endpoint.scope is not None
     with nullcontext() if has_environment else environments.use(endpoint.environment_of(question)):
         outcome = endpoint.outcome_of(question)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from rest_framework.exceptions import Throttled
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
@@ -15,6 +16,17 @@ from compliance.core import environments
 def body_octets(request: Request) -> int:
     """Return the size of a request's body, which the server has read."""
     return int(request.META.get("CONTENT_LENGTH") or 0)
+
+
+def count_the_rest(request: Request, bucket: str, count: int) -> None:
+    """Count what a request holds against its key's limit; its body has been. Raises: Throttled."""
+    count -= cost_of(body_octets(request), bucket)
+    key = credential_of(request)
+    if count <= 0 or key is None:
+        return
+    request.rate_limit = limit = hit(bucket, str(key.id), cost=count)  # type: ignore[attr-defined]
+    if not limit.allowed:
+        raise Throttled(limit.retry_after)
 
 
 class WindowThrottle(BaseThrottle):

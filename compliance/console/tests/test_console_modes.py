@@ -75,7 +75,8 @@ def test_officers_set_alarm_budgets_within_the_range(acme: Tenant) -> None:
     agent = make_agent(acme)
     client = console_of(make_member(acme, Role.OFFICER))
 
-    for page, row, budget in ((TENANT, acme, "0.002"), (AGENT, agent, "0.05"), (AGENT, agent, "0.5")):
+    of_agent = [(AGENT, agent, budget) for budget in ("0.05", "0.5", "\u0660.\u0660\u0662")]
+    for page, row, budget in ((TENANT, acme, "0.002"), *of_agent):
         path = reverse(f"admin:{page}_alarm_budget", args=[row.pk])
         client.post(path, {"alarm_budget": budget, "reason": "pilot"})
 

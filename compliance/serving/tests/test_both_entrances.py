@@ -24,6 +24,7 @@ from compliance.tests.owner import end_sessions
 from compliance.tests.web import Worker, shape
 from delegation import services as delegation
 from delegation.token_keys import keyring
+from gateway.access.endpoints import EVALUATE_ALL
 from tenancy.models import Tenant
 from tenancy.tests.factories import make_expired_key, make_key, make_tenant
 
@@ -103,7 +104,7 @@ def good(endpoint: Endpoint[Any, Any], tenant: Tenant) -> Good:
         "EvaluateAll": Good(
             "POST",
             "/access/v1/evaluations",
-            orjson.dumps({**act, "evaluations": [{}, {"subject": {"type": "certificate", "id": serial}}]}),
+            orjson.dumps({**act, "evaluations": [{"subject": {"type": "certificate", "id": serial}}]}),
             {**as_json, **key},
         ),
     }[type(endpoint).__name__]
@@ -306,6 +307,20 @@ def test_body_counts_by_its_octets_at_both_entrances(
             counted[octets, worker is fast] = left[0] - left[1]
 
     assert list(counted.values()) == [1, 1, 2, 2, 5, 5]
+
+
+@pytest.mark.parametrize("endpoint", [EVALUATE_ALL], ids=["EvaluateAll"])
+def test_each_evaluation_counts_at_both_entrances(
+    fast: Worker, plain: Worker, good: Good, settings: Any
+) -> None:
+    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "gateway": 250}
+    body = orjson.dumps({**orjson.loads(good.body), "evaluations": [{}] * 100})
+
+    answers = [ask(worker, good, body) for worker in (fast, plain, fast, plain)]
+
+    assert [status for status, _ in answers] == [200, 200, 429, 429]
+    assert [headers["x-ratelimit-remaining"] for _, headers in answers[:2]] == ["150", "50"]
+    assert fast.seen_by_view == 0
 
 
 def test_quota_of_octets_is_kept_at_both_entrances(

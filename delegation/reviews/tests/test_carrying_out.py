@@ -16,6 +16,7 @@ from delegation.reviews.models import AccessReviewItem
 from delegation.reviews.tests.factories import decide, make_scoped_agent, open_review
 from delegation.stops.tests.factories import make_stop, release_stop
 from tenancy.models import Tenant
+from tenancy.tests.factories import ACTOR
 
 
 def away(**_: Any) -> None:
@@ -110,3 +111,20 @@ def test_the_note_of_a_retirement_is_not_public(tenant: Tenant) -> None:
     assert certificate is not None
     assert certificate.revocation_reason == f"Agent retired: Access review {review.id}"
     assert (entry.metadata or {})["note"] == "Kim left"
+
+
+def test_a_decision_that_is_tried_again_comes_after_the_others(tenant: Tenant) -> None:
+    for _ in range(2):
+        make_scoped_agent(tenant)
+    review = open_review(tenant)
+    again, other = items = list(AccessReviewItem.objects.filter(review=review).order_by("id"))
+    for item, tried_at in zip(items, (now(), now() - services.TRIED_EVERY), strict=True):
+        AccessReviewItem.objects.filter(id=item.id).update(
+            decision="suspend", decided_by_kind=ACTOR.kind, decided_at=now(), next_try_at=tried_at
+        )
+
+    services.REVIEWS.advance(job_id=review.id, now=now())
+
+    again.refresh_from_db()
+    other.refresh_from_db()
+    assert (again.applied_at, other.applied_at is None) == (None, False)

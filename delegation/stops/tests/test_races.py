@@ -9,6 +9,7 @@ import pytest
 from django.db import connection
 
 from agents.tests.factories import make_agent
+from auditlog.models import AuditEntry
 from certificates.issuing import issuance
 from certificates.models import Certificate
 from certificates.tests.factories import make_certified_agent, stock_pool
@@ -139,6 +140,29 @@ def test_one_that_cannot_be_stopped_holds_up_no_other() -> None:
     assert (stop.state, stop.stopped, stop.failed) == ("done", 5, 1)
     assert outcomes_of(stop)[bad.id] == "failed"
     assert make_stop(tenant).stopped == 1
+
+
+@pytest.mark.usefixtures("committed", "small_portions")
+def test_those_that_cannot_be_told_hold_up_no_other_and_the_audit_log_says_so() -> None:
+    tenant = make_tenant()
+    crowd = make_crowd(tenant, 8)
+    stop = begin_stop(tenant)
+    rows = StoppedAgent.objects.filter(stop=stop).order_by("id")
+    bad = {str(one) for one in rows.values_list("agent_id", flat=True)[:4]}
+    names = ", ".join(f"'{one}'" for one in bad)
+    rule = f"CHECK (coalesce(affected_id, '') NOT IN ({names})) NOT VALID"
+    execute_as_owner(f"ALTER TABLE auditlog_auditentry ADD CONSTRAINT drill {rule}")
+    try:
+        work_off(stop)
+    finally:
+        execute_as_owner("ALTER TABLE auditlog_auditentry DROP CONSTRAINT drill")
+
+    assert (stop.state, stop.stopped) == ("done", 8)
+    entries = AuditEntry.objects.for_tenant(tenant.id)
+    assert {one.affected_id for one in entries.of_type("agent.suspended")} == {
+        str(one.id) for one in crowd if str(one.id) not in bad
+    }
+    assert {(one.metadata or {})["agent_id"] for one in entries.of_type("stop.untold")} == bad
 
 
 def test_work_takes_few_statements(tenant: Tenant, django_assert_max_num_queries: Any) -> None:

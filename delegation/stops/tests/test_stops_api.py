@@ -79,8 +79,12 @@ def test_all_agents_of_an_owner_are_stopped_and_the_owner_is_told_once(
 
     answer = client.post(PATH, {"match": {"owner": "Kim.Berg@example.com"}, "reason": "left"})
 
-    assert answer.json()["data"]["stopped"] == 3
+    shown = answer.json()["data"]
+    assert (shown["stopped"], shown["match"]) == (3, {"owner": None})
     assert [status_of(one)[0] for one in (*owned, other)] == ["suspended"] * 3 + ["active"]
+    assert KindStop.objects.get().match == {"owner": None}
+    (entry,) = AuditEntry.objects.about(shown["id"]).of_type("stop.started")  # can be erased
+    assert (entry.metadata or {})["match"] == {"owner": "Kim.Berg@example.com"}
     assert OwnerMail.objects.filter(tenant=tenant).count() == 1
 
 
