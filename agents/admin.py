@@ -250,7 +250,6 @@ class AgentAdmin(TenantScopedAdmin):
     )
 
     label = display(lambda self, agent: visible(agent.name), description="name", ordering="name")
-    identifier = display(lambda self, agent: code(agent.pk), description="ID")
     blueprint = display(lambda self, agent: code(agent.blueprint_id) or EMPTY, description="blueprint")
     did = display(lambda self, agent: code(agent.did), description="DID")
     owner_shown = display(

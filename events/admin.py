@@ -208,7 +208,6 @@ class BehaviorEventAdmin(EventRowAdmin):
     risk = column("risk", lambda event: score_chip(event.risk_score, event.risk_band))
     verdict = column("review", lambda event: status_chip(event.said))
     details_json = column("details", lambda event: pretty_json(event.details))
-    identifier = column("ID", lambda event: code(event.pk))
 
     @display(description="reasons")
     def why(self, event: BehaviorEvent) -> str:

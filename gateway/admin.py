@@ -10,6 +10,7 @@ from django.urls import reverse
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextInputWidget
 
+from agents.models import MAX_ACTION_NAME
 from auditlog.actors.requests import actor_of
 from compliance.console.access import DEVELOPERS
 from compliance.console.actions import ActionCall, ConfirmedAction
@@ -22,7 +23,7 @@ from compliance.core.plain_text import is_plain_text
 from delegation.jose.tokens import MAX_NAME_LENGTH
 from gateway import services
 from gateway.access.admin import AskPolicyAdmin
-from gateway.models import MAX_ACTION_LENGTH, MAX_ROUTE_NAME, AskPolicy, GatewayCredential, GatewayRoute
+from gateway.models import MAX_ROUTE_NAME, AskPolicy, GatewayCredential, GatewayRoute
 from gateway.serializers import ACTION_PATTERN, NAME_PATTERN
 
 
@@ -50,7 +51,7 @@ class GatewayRouteForm(forms.ModelForm):
         "anyone who holds it; a bound token needs a proof by its key.",
     )
     action = forms.CharField(
-        max_length=MAX_ACTION_LENGTH,
+        max_length=MAX_ACTION_NAME,
         validators=[
             RegexValidator(
                 rf"^{ACTION_PATTERN}\Z", "Must be printable ASCII without spaces, quotes and backslashes."
@@ -153,7 +154,6 @@ class GatewayRouteAdmin(TenantEditedAdmin):
     band = display(
         lambda self, row: status_chip(row.highest_band), description="highest band", ordering="highest_band"
     )
-    identifier = display(lambda self, row: code(row.pk), description="ID")
 
     def save_model(self, request: HttpRequest, obj: GatewayRoute, form: Any, change: bool) -> None:
         given, actor = {name: form.cleaned_data[name] for name in services.FIELDS}, actor_of(request)

@@ -105,7 +105,6 @@ class StreamAdmin(TenantScopedAdmin):
         lambda self, row: moment(row.last_delivered_at) if row.last_delivered_at else EMPTY,
         description="last delivery",
     )
-    identifier = display(lambda self, row: code(row.pk), description="ID")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows: QuerySet[Any] = super().get_queryset(request)

@@ -184,7 +184,6 @@ class BlueprintAdmin(TenantEditedAdmin):
     permitted = column("permitted actions", lambda row: chips(row.permitted_actions or [], "primary"))
     limits = column("financial scope", lambda row: pretty_json(row.financial_scope))
     asks = column("ask policy", lambda row: pretty_json(row.ask_policy))
-    identifier = column("ID", lambda row: code(row.pk))
     differing_agents = column("differ", _differing)
 
     def save_model(self, request: HttpRequest, obj: Blueprint, form: Any, change: bool) -> None:
@@ -224,5 +223,4 @@ class BlueprintRenewalAdmin(TenantScopedAdmin):
         "agents", lambda row: facts((name, str(count)) for name, count in services.counts_of(row).items())
     )
     unrenewed = column("not renewed", _unrenewed)
-    identifier = column("ID", lambda row: code(row.pk))
     officer = column("started by", lambda row: code(row.started_by))

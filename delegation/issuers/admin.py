@@ -164,7 +164,6 @@ class TrustedIssuerAdmin(TenantScopedAdmin):
     algorithm_chips = column("algorithms", lambda row: chips(row.algorithms))
     claims = column("required claims", lambda row: pretty_json(row.required_claims))
     pinned = column("pinned keys", lambda row: pretty_json(row.jwks))
-    identifier = column("ID", lambda row: code(row.pk))
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {**DEFAULTS, **super().get_changeform_initial_data(request)}

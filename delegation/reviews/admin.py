@@ -8,7 +8,6 @@ from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.core.validators import RegexValidator
-from django.db.models import Q
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from unfold.widgets import (
@@ -33,7 +32,7 @@ from compliance.core.identifiers import parse_id
 from compliance.core.wording import counted
 from delegation.reviews import services
 from delegation.reviews.facts import items_shown
-from delegation.reviews.models import MOST_NOTE, QUARTER, AccessReview, AccessReviewDecision
+from delegation.reviews.models import MOST_NOTE, QUARTER, AccessReview, AccessReviewDecision, is_undecided
 from people.doors.second_factor import is_shown
 
 ON_A_PAGE = 50
@@ -78,10 +77,9 @@ class AccessReviewForm(forms.ModelForm):
 def agents_page(page: TenantScopedAdmin, request: HttpRequest, review: AccessReview) -> HttpResponse:
     """Show the agents of a review, of which one is selected; a POST decides on it, or on those ticked."""
     url, items = page.row_page_url(review, "agents"), services.items_of(review).order_by("id")
-    is_open = Q(applied_at=None, next_try_at=None)
-    rows = list(items.annotate(is_open=is_open).values_list("agent_id", "is_open"))
-    order = [agent_id for agent_id, _ in rows]
-    waiting = [place for place, (_, is_open) in enumerate(rows) if is_open]
+    order = list(items.values_list("agent_id", flat=True))
+    undecided = {*items.filter(is_undecided()).values_list("agent_id", flat=True)}
+    waiting = [place for place, agent_id in enumerate(order) if agent_id in undecided]
     wanted = parse_id((request.POST if request.method == "POST" else request.GET).get("agent"))
     place = order.index(wanted) if wanted in order else next(iter(waiting), 0)
     if request.method == "POST":
@@ -214,7 +212,6 @@ class AccessReviewAdmin(NamesActors, TenantScopedAdmin):
         ordering="state",
     )
     shown_match = column("match", lambda row: pretty_json(row.match))
-    identifier = column("ID", lambda row: code(row.pk))
     officer = column("opened by", lambda row: actor_shown(row.started_by, row.actor_name))
     merkle_root = column("Merkle root", lambda row: code(row.root) if row.root else EMPTY)
 

@@ -10,6 +10,7 @@ from compliance.api.rest.fields import (
     ChangesSerializer,
     ClosedSerializer,
     IdField,
+    RowSerializer,
     StrictCharField,
     StrictDateTimeField,
 )
@@ -69,7 +70,7 @@ class AccessReviewDecisionSerializer(DecisionSerializer):
         return attrs
 
 
-class AccessReviewSerializer(serializers.ModelSerializer[AccessReview]):
+class AccessReviewSerializer(RowSerializer[AccessReview]):
     """A review of access."""
 
     match = serializers.DictField(help_text="As it was asked for.")
@@ -87,7 +88,6 @@ class AccessReviewSerializer(serializers.ModelSerializer[AccessReview]):
             *("id", "match", "reviewer", "state", "agents", "undecided", "due_at", "every", "next_at"),
             *("started_by", "started_at", "overdue_at", "ended_at"),
         )
-        read_only_fields = fields
 
 
 class AccessReviewItemSerializer(serializers.Serializer[Any]):

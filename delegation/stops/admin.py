@@ -17,6 +17,7 @@ from unfold.widgets import (
 
 from auditlog.actors.names import NamesActors, actor_shown
 from auditlog.actors.requests import actor_of
+from certificates.querysets import HOLD
 from compliance.api.exceptions import describe
 from compliance.console.access import OFFICERS
 from compliance.console.actions import ActionCall, ConfirmedAction
@@ -29,7 +30,7 @@ from compliance.core.errors import ServiceError
 from delegation.stops import services
 from delegation.stops.errors import SecondFactorNeeded
 from delegation.stops.models import KindStop, StopState
-from delegation.stops.serializers import CODES, HOLD, MOST_IDS, MatchSerializer
+from delegation.stops.serializers import CODES, MOST_IDS, MatchSerializer
 from people.doors.second_factor import is_shown
 
 TITLE = "Stop a kind"
@@ -68,7 +69,7 @@ class StopForm(forms.ModelForm):
         help_text="Off: certificates are on hold until the stop is released.",
     )
     reason_code = forms.ChoiceField(
-        choices=[(code, code) for code in CODES if code != HOLD.value],
+        choices=[(code, code) for code in CODES if code != HOLD],
         initial=ReasonFlags.unspecified.value,
         required=False,
         widget=UnfoldAdminSelectWidget,
@@ -171,7 +172,6 @@ class StopAdmin(NamesActors, TenantScopedAdmin):
     )
     shown_match = column("match", lambda row: pretty_json(row.match))
     ending = column("certificates", lambda row: code(row.reason_code))
-    identifier = column("ID", lambda row: code(row.pk))
     merkle_root = column("Merkle root", lambda row: code(row.root) if row.root else EMPTY)
     shown_release = column("reason", lambda row: visible(row.release_reason) or EMPTY)
 
@@ -188,7 +188,7 @@ class StopAdmin(NamesActors, TenantScopedAdmin):
             match=data["match"],
             revoke=data["revoke"],
             reason=data["reason"],
-            code=ReasonFlags(data["reason_code"] or "unspecified") if data["revoke"] else HOLD,
+            reason_code=(data["reason_code"] or "unspecified") if data["revoke"] else HOLD,
             actor=actor_of(request),
             now=moment,
         )

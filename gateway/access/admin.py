@@ -127,7 +127,6 @@ class AskPolicyAdmin(TenantEditedAdmin):
     label = column("applies to", lambda row: code(row.applies_to))
     asked_from = column("asked from", lambda row: chip(row.get_ask_from_display()), ordering="ask_from")
     names = column("always asked", lambda row: chips(row.always_ask) if row.always_ask else EMPTY)
-    identifier = column("ID", lambda row: code(row.pk))
 
     def save_model(self, request: HttpRequest, obj: AskPolicy, form: Any, change: bool) -> None:
         _check_factor(request)

@@ -71,7 +71,6 @@ class ApprovalAdmin(TenantScopedAdmin):
     shown_details = column("details", lambda row: pretty_json(row.details))
     by = column("by", _decided)
     shown_note = column("note", lambda row: visible(row.note) or EMPTY)
-    identifier = column("ID", lambda row: code(row.pk))
     act = column("action hash", lambda row: code(row.action_hash))
 
     def get_queryset(self, request: HttpRequest) -> ApprovalQuerySet:
