@@ -11,14 +11,13 @@ from unfold.decorators import display
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextInputWidget
 
 from agents.models import MAX_ACTION_NAME
-from auditlog.actors.requests import actor_of
+from auditlog.actors.requests import user_of
 from compliance.console.access import DEVELOPERS
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, TenantEditedAdmin
 from compliance.console.display import EMPTY, chip, chips, code, status_chip, visible
 from compliance.console.filters import ChoicesDropdownFilter, tenant_filter
 from compliance.console.navigation import NavigationLine
-from compliance.core.clock import now
 from compliance.core.plain_text import is_plain_text
 from delegation.jose.tokens import MAX_NAME_LENGTH
 from gateway import services
@@ -92,9 +91,7 @@ class GatewayRouteForm(forms.ModelForm):
 
 
 def _remove(call: ActionCall) -> HttpResponse:
-    services.delete(
-        tenant_id=call.row.tenant_id, route_id=call.row.pk, actor=actor_of(call.request), now=call.now
-    )
+    services.delete(route_id=call.row.pk, **user_of(call.request, call.row))
     messages.success(call.request, "The route is removed.")
     return HttpResponseRedirect(reverse("admin:gateway_gatewayroute_changelist"))
 
@@ -156,9 +153,8 @@ class GatewayRouteAdmin(TenantEditedAdmin):
     )
 
     def save_model(self, request: HttpRequest, obj: GatewayRoute, form: Any, change: bool) -> None:
-        given, actor = {name: form.cleaned_data[name] for name in services.FIELDS}, actor_of(request)
+        given, asked = {name: form.cleaned_data[name] for name in services.FIELDS}, user_of(request, obj)
         if change:
-            services.update(tenant_id=obj.tenant_id, route_id=obj.pk, changes=given, actor=actor, now=now())
+            services.update(route_id=obj.pk, changes=given, **asked)
         else:
-            made = services.create(tenant_id=obj.tenant_id, fields=given, actor=actor, now=now())
-            obj.pk = made.pk
+            obj.pk = services.create(fields=given, **asked).pk

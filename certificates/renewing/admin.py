@@ -13,7 +13,7 @@ from agents.blueprints import services as blueprints
 from agents.blueprints.serializers import CreateBlueprintSerializer
 from agents.models import OWNER_ROLES, Blueprint, BlueprintRenewal
 from agents.views import with_owner_columns
-from auditlog.actors.requests import actor_of
+from auditlog.actors.requests import user_of
 from certificates.renewing import services
 from compliance.api.exceptions import describe
 from compliance.console.access import OFFICERS
@@ -115,11 +115,9 @@ def _differs_in(agent: Any, blueprint: Blueprint) -> str:
 
 def renew(call: ActionCall) -> HttpResponse:
     renewal = services.begin(
-        tenant_id=call.row.tenant_id,
         blueprint_id=call.row.id,
         agent_ids=None if ALL in call.data["agents"] else call.data["agents"],
-        actor=actor_of(call.request),
-        now=call.now,
+        **user_of(call.request, call.row),
     )
     messages.success(
         call.request, f"{renewal.matched} agents are being renewed; this page shows how far it is."
@@ -188,7 +186,7 @@ class BlueprintAdmin(TenantEditedAdmin):
 
     def save_model(self, request: HttpRequest, obj: Blueprint, form: Any, change: bool) -> None:
         fields = form.cleaned_data["stated"]
-        told: dict[str, Any] = {"tenant_id": obj.tenant_id, "actor": actor_of(request), "now": now()}
+        told = user_of(request, obj)
         if not change:
             obj.pk = blueprints.create(fields=fields, **told).pk
             return

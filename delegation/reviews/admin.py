@@ -19,7 +19,7 @@ from unfold.widgets import (
 from agents.admin import SuccessorForm, person_shown
 from agents.serializers import EMAIL_PATTERN
 from auditlog.actors.names import NamesActors, actor_shown
-from auditlog.actors.requests import actor_of
+from auditlog.actors.requests import user_of
 from compliance.console.access import OFFICERS, access_of
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import RowPage, TenantScopedAdmin
@@ -139,14 +139,12 @@ def _decide(request: HttpRequest, review: AccessReview, agent_id: Any) -> bool:
         return False
     try:
         made = services.decide(
-            tenant_id=review.tenant_id,
             review_id=review.id,
             agent_ids=chosen,
             decision=AccessReviewDecision(decision),
             note=note,
             leave=is_ticked,
-            actor=actor_of(request),
-            now=now(),
+            **user_of(request, review),
         )
     except ServiceError as error:
         messages.error(request, f"Nothing was decided: {error.message}.")
@@ -216,15 +214,13 @@ class AccessReviewAdmin(NamesActors, TenantScopedAdmin):
     merkle_root = column("Merkle root", lambda row: code(row.root) if row.root else EMPTY)
 
     def save_model(self, request: HttpRequest, obj: AccessReview, form: Any, change: bool) -> None:
-        data, moment_now = form.cleaned_data, now()
+        data, asked = form.cleaned_data, user_of(request, obj)
         made = services.open_review(
-            tenant_id=obj.tenant_id,
             match=data["match"],
             reviewer=data["reviewer"],
-            due_at=moment_now + timedelta(days=data["days"]),
+            due_at=asked["now"] + timedelta(days=data["days"]),
             every=QUARTER if data["quarterly"] else None,
-            actor=actor_of(request),
-            now=moment_now,
+            **asked,
         )
         obj.pk, obj.agent_count = made.pk, made.agent_count
 
@@ -235,12 +231,7 @@ def replace_owner(call: ActionCall) -> str:
     if leaving is None:
         raise Invalid(f"The agent has no {role.replace('_', ' ')}")
     count = services.replace_person(
-        tenant_id=call.row.tenant_id,
-        email=leaving["email"],
-        name=name,
-        new_email=email,
-        actor=actor_of(call.request),
-        now=call.now,
+        email=leaving["email"], name=name, new_email=email, **user_of(call.request, call.row)
     )
     successor = person_shown({"name": name, "email": email})
     return f"{successor} took the place of {person_shown(leaving)} at {counted(count, 'agent')}."

@@ -16,7 +16,7 @@ from unfold.widgets import (
 )
 
 from auditlog.actors.names import NamesActors, actor_shown
-from auditlog.actors.requests import actor_of
+from auditlog.actors.requests import user_of
 from certificates.querysets import HOLD
 from compliance.api.exceptions import describe
 from compliance.console.access import OFFICERS
@@ -25,7 +25,6 @@ from compliance.console.admin import TenantScopedAdmin
 from compliance.console.display import EMPTY, chip, code, column, pretty_json, visible
 from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
 from compliance.console.navigation import NavigationLine
-from compliance.core.clock import now
 from compliance.core.errors import ServiceError
 from delegation.stops import services
 from delegation.stops.errors import SecondFactorNeeded
@@ -114,10 +113,9 @@ class StopForm(forms.ModelForm):
 def release(call: ActionCall) -> str:
     if not is_shown(call.request):
         raise SecondFactorNeeded()
-    row = call.row
-    asked = {"reason": call.data["reason"], "actor": actor_of(call.request), "now": call.now}
-    stop = services.release(tenant_id=row.tenant_id, stop_id=row.id, **asked)
-    services.work_at_once(stop=stop, now=call.now)
+    asked = user_of(call.request, call.row)
+    stop = services.release(stop_id=call.row.id, reason=call.data["reason"], **asked)
+    services.work_at_once(stop=stop, now=asked["now"])
     return f"{stop.released} agents are released." if stop.state == StopState.RELEASED else "Being released."
 
 
@@ -182,15 +180,13 @@ class StopAdmin(NamesActors, TenantScopedAdmin):
         return super().add_view(request, form_url, {"title": TITLE, **(extra_context or {})})
 
     def save_model(self, request: HttpRequest, obj: KindStop, form: Any, change: bool) -> None:
-        data, moment = form.cleaned_data, now()
+        data, asked = form.cleaned_data, user_of(request, obj)
         made = services.begin(
-            tenant_id=obj.tenant_id,
             match=data["match"],
             revoke=data["revoke"],
             reason=data["reason"],
             reason_code=(data["reason_code"] or "unspecified") if data["revoke"] else HOLD,
-            actor=actor_of(request),
-            now=moment,
+            **asked,
         )
-        services.work_at_once(stop=made, now=moment)
+        services.work_at_once(stop=made, now=asked["now"])
         obj.pk, obj.matched, obj.reason = made.pk, made.matched, made.reason

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 
 from auditlog.actors.names import names_of
-from auditlog.actors.requests import actor_of
+from auditlog.actors.requests import user_of
 from compliance.console.access import OFFICERS, access_of
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantScopedAdmin
 from compliance.console.display import (
@@ -110,12 +110,10 @@ class ApprovalAdmin(TenantScopedAdmin):
         else:
             try:
                 decided = services.decide(
-                    tenant_id=approval.tenant_id,
                     approval_id=approval.id,
                     approved=verdict,
                     note=form.cleaned_data["note"],
-                    actor=actor_of(request),
-                    now=now(),
+                    **user_of(request, approval),
                 )
             except ServiceError as error:
                 messages.error(request, f"Nothing was decided: {error.message}.")
