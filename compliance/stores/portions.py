@@ -26,7 +26,10 @@ PATIENCE: Final = timedelta(seconds=5)
 
 
 class JobRows(TenantRows[Job]):
-    """Jobs of the current environment; `worked_at` is when a portion was last done."""
+    """Jobs of the current environment; `worked_at` is when a portion was last done.
+
+    A model without it has an `idle` of its own.
+    """
 
     is_unfinished: ClassVar[Q]
 
@@ -94,7 +97,7 @@ class JobPhase(Generic[Job]):
 
 @dataclass(frozen=True)
 class Jobs(Generic[Job]):
-    """The jobs of a kind, whose manager has `JobRows`."""
+    """The jobs of a kind; the manager of `model` is one of `JobRows`."""
 
     model: type[Job]
     task: str

@@ -178,7 +178,7 @@ def _told(facts: dict[str, Any]) -> dict[str, Any]:
         "decision": chip(facts["decision"]) if facts["decision"] else "",
         "removed": [visible(name) for name in facts["removed"]],
         "problem": visible(facts["problem"]),
-        "is_open": not facts["decision"] or (facts["problem"] and facts["applied_at"] is None),
+        "is_open": not facts["is_decided"],
     }
 
 

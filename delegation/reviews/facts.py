@@ -49,7 +49,8 @@ def items_shown(items: Sequence[AccessReviewItem], now: datetime) -> list[dict[s
     unseen = [item.agent_id for item in items if item.seen is None]
     tenants = {item.tenant_id for item in items}
     facts = facts_of(list(Agent.objects.filter(tenant_id__in=tenants, id__in=unseen)), now)
-    names = ("agent_id", "decision", "removed", "note", "decided_by", "decided_at", "applied_at", "problem")
+    names = ["agent_id", "is_decided", "decision", "removed", "note", "decided_by", "decided_at"]
+    names += ["applied_at", "problem"]
     return [
         {**(item.seen or facts[item.agent_id]), **{name: getattr(item, name) for name in names}}
         for item in items

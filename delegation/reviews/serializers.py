@@ -5,6 +5,7 @@ from typing import Any, Final
 from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 
+from agents.blueprints.serializers import MOST_IDS
 from agents.serializers import MAX_ACTION_LENGTH, MAX_PERMITTED_ACTIONS, email_field
 from compliance.api.rest.fields import (
     ChangesSerializer,
@@ -21,7 +22,7 @@ from delegation.reviews.models import (
     AccessReviewDecision,
     AccessReviewState,
 )
-from delegation.stops.serializers import MOST_IDS, MatchSerializer
+from delegation.stops.serializers import MatchSerializer
 from events.figures.views import NameUseSerializer
 
 

@@ -15,6 +15,7 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
+from agents.blueprints.serializers import MOST_IDS
 from auditlog.actors.names import NamesActors, actor_shown
 from auditlog.actors.requests import user_of
 from certificates.querysets import HOLD
@@ -29,7 +30,7 @@ from compliance.core.errors import ServiceError
 from delegation.stops import services
 from delegation.stops.errors import SecondFactorNeeded
 from delegation.stops.models import KindStop, StopState
-from delegation.stops.serializers import CODES, MOST_IDS, MatchSerializer
+from delegation.stops.serializers import CODES, MatchSerializer
 from people.doors.second_factor import is_shown
 
 TITLE = "Stop a kind"

@@ -6,6 +6,7 @@ import msgspec
 from cryptography.x509 import ReasonFlags
 from rest_framework import serializers
 
+from agents.blueprints.serializers import MOST_IDS
 from agents.models import MAX_EMAIL_LENGTH, Agent, AgentStatus
 from certificates.pki.reasons import NOT_BY_HAND_CODES
 from certificates.querysets import HOLD
@@ -21,7 +22,7 @@ from delegation.stops.models import KindStop, StopOutcome, StopState
 from delegation.stops.services import MATCHERS
 
 CODES = [code.value for code in ReasonFlags if code not in NOT_BY_HAND_CODES]
-MOST_IDS, SAMPLE = 1_000, 10
+SAMPLE = 10
 
 
 class MatchSerializer(ClosedSerializer):
