@@ -131,20 +131,21 @@ def replace_owner(
     person = {"name": name, "email": new_email}
     columns = [f"{role}_{field}" for role in OWNER_ROLES for field in person]
     with environments.atomic():
-        entries = []
+        entries, blueprints, agents = [], [], []
         theirs = Blueprint.objects.for_tenant(tenant_id).filter(is_answered_for_by(email))
-        blueprints = list(theirs.order_by("id").locked())
-        for blueprint in blueprints:
-            changes = _put_in_place(blueprint, email, person, now)
-            entries.append(blueprint_entry(blueprint, AuditAction.BLUEPRINT_UPDATED, actor, now, **changes))
+        for blueprint in theirs.order_by("id").locked():
+            if changes := _put_in_place(blueprint, email, person, now):
+                blueprints.append(blueprint)
+                action = AuditAction.BLUEPRINT_UPDATED
+                entries.append(blueprint_entry(blueprint, action, actor, now, **changes))
         Blueprint.objects.bulk_update(blueprints, [*columns, "updated_at"], batch_size=500)
         own = Agent.objects.for_tenant(tenant_id).locked().answered_for_by(email).order_by("id")
-        agents = list(own)
-        for agent in agents:
-            changes = _put_in_place(agent, email, person, now)
-            fields = {"changed": sorted(changes), "renewal_needed_for": [], **changes}
-            said = f"Agent {agent.name} updated: {', '.join(changes)} replaced"
-            entries.append(_entry(agent, AuditAction.AGENT_UPDATED, actor, now, said, **fields))
+        for agent in own:
+            if changes := _put_in_place(agent, email, person, now):
+                agents.append(agent)
+                fields = {"changed": sorted(changes), "renewal_needed_for": [], **changes}
+                said = f"Agent {agent.name} updated: {', '.join(changes)} replaced"
+                entries.append(_entry(agent, AuditAction.AGENT_UPDATED, actor, now, said, **fields))
         Agent.objects.for_tenant(tenant_id).bulk_update(agents, [*columns, "updated_at"], batch_size=500)
         if entries:
             auditlog.record_all(entries)
@@ -207,6 +208,16 @@ def suspend(*, agent: Agent, reason: str, actor: Actor, now: datetime) -> None:
         raise AgentAlreadySuspended()
     _move(agent, AgentStatus.SUSPENDED, reason, now)
     announce_suspended(agents=[agent], reason=reason, actor=actor, now=now)
+
+
+def uphold(*, agent: Agent, reason: str, actor: Actor, now: datetime) -> None:
+    """Suspend a suspended agent for a reason of its own, so that the release of a stop leaves it.
+
+    The caller holds its row lock. One that the service stopped is left as it is: no release frees it.
+    """
+    if agent.stopped_by_strikes is None:
+        _move(agent, AgentStatus.SUSPENDED, reason, now)
+        auditlog.record_all([_reason_entry(agent, AuditAction.AGENT_SUSPENDED, reason, actor, now)])
 
 
 def suspend_all(*, agents: Sequence[Agent], reason: str, now: datetime) -> None:

@@ -55,16 +55,21 @@ def keep_within(agent: Agent, blueprint: Blueprint, touched: Collection[str]) ->
 
     Raises: WiderThanBlueprint if it states one beyond the blueprint's.
     """
-    limits = values_of(blueprint)
+    limits, own = values_of(blueprint), {*agent.own_fields}
     for name in touched:
-        if getattr(agent, name) is None and limits[name] is not None:
+        if getattr(agent, name) is not None:
+            continue
+        own.discard(name)
+        if limits[name] is not None:
             for column, value in columns_of(agent, name, limits[name]).items():
                 setattr(agent, column, value)
     stated = values_of(agent)
     if wider := [name for name in touched if _narrowed(name, stated[name], limits[name]) != stated[name]]:
         raise WiderThanBlueprint(wider)
-    own = {name for name in touched if stated[name] is not None and not same_json(stated[name], limits[name])}
-    agent.own_fields = sorted({*agent.own_fields} - {*touched} | own)
+    own |= {
+        name for name in touched if stated[name] is not None and not same_json(stated[name], limits[name])
+    }
+    agent.own_fields = sorted(own)
 
 
 def brought_up(agent: Agent, blueprint: Blueprint) -> dict[str, Any]:

@@ -199,7 +199,10 @@ def _check_renewable(certificate: Certificate, agent: Agent, now: datetime) -> N
 def _check_pause(agent: Agent, now: datetime) -> None:
     own = Certificate.objects.for_tenant(agent.tenant_id).of_agent(agent.id)
     newest = own.filter(issued_at__gt=now - RENEWAL_PAUSE).first()
-    if newest is not None and own.filter(superseded_at__gte=newest.issued_at).exists():
+    if newest is None:
+        return
+    replaced = own.filter(superseded_at__gte=newest.issued_at).exclude(revoked_at__lt=newest.issued_at)
+    if replaced.exists():
         seconds = math.ceil((newest.issued_at + RENEWAL_PAUSE - now).total_seconds())
         raise errors.RenewedRecently(headers=refusal(1, seconds, now=now).headers())
 

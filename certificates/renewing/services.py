@@ -118,18 +118,20 @@ def _due(renewal: BlueprintRenewal, now: datetime) -> QuerySet[RenewedAgent]:
 
 def _update(renewal: BlueprintRenewal, rows: list[RenewedAgent], now: datetime) -> None:
     """Bring the agents of locked rows up to date."""
+    # A change meanwhile would make an agent's own what it inherits.
+    blueprint = Blueprint.objects.for_tenant(renewal.tenant_id).locked().find(renewal.blueprint_id)
     for row in rows:
-        _bring_up(renewal, row, now)
+        _bring_up(renewal, blueprint, row, now)
         row.save(update_fields=["outcome", "replaced_id", "error"])
     BlueprintRenewal.objects.filter(id=renewal.id).update(worked_at=now)
 
 
-def _bring_up(renewal: BlueprintRenewal, row: RenewedAgent, now: datetime) -> None:
+def _bring_up(renewal: BlueprintRenewal, blueprint: Blueprint, row: RenewedAgent, now: datetime) -> None:
     agent = Agent.objects.for_tenant(renewal.tenant_id).locked().find(row.agent_id)
     if agent.is_stopped:
         row.outcome, row.error = RenewalOutcome.SKIPPED, f"Agent is {agent.status}"
         return
-    changes = brought_up(agent, Blueprint.objects.for_tenant(renewal.tenant_id).find(renewal.blueprint_id))
+    changes = brought_up(agent, blueprint)
     own = Certificate.objects.for_tenant(renewal.tenant_id).of_agent(agent.id)
     is_behind = own.active(now).wider_than_profile().exists()
     if not changes and not is_behind:

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from pytest_django.fixtures import Settings
 
+from agents.blueprints import inheritance
+from agents.blueprints import services as blueprints
 from agents.errors import AgentAlreadySuspended, AgentNotSuspended
 from agents.models import Agent, AgentStatus
-from agents.tests.factories import make_agent
+from agents.tests.factories import make_agent, make_blueprint
 from certificates import authorities, services
 from certificates.errors import AlreadyCertified, AlreadyRevoked, ListBeingMade
 from certificates.issuing import issuance, key_pool
@@ -26,6 +28,7 @@ from certificates.models import (
     PooledKey,
     RevocationList,
 )
+from certificates.renewing import services as renewing
 from certificates.tests.factories import make_authorities, make_certificate, make_intent
 from compliance.core import environments
 from compliance.core.clock import now
@@ -187,6 +190,34 @@ def test_round_that_waits_for_a_release_does_not_mark_the_released(agent: Agent)
     assert (certificate.status, certificate.first_crl_number) == ("active", None)
     suspend(agent)
     assert lists_are_due(authority_id=CertificateAuthority.objects.issuing().id, now=now())
+
+
+def test_what_is_inherited_stays_so_when_the_blueprint_changes_during_a_renewal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    blueprint = make_blueprint(make_tenant(), permitted_actions=["read"])
+    agent = make_agent(blueprint.tenant, blueprint_id=blueprint.id)
+    asked: dict[str, Any] = {"tenant_id": blueprint.tenant_id, "blueprint_id": blueprint.id, "actor": ACTOR}
+    permit(["read", "pay"], **asked)
+    renewal = renewing.begin(**asked, agent_ids=[agent.id], now=now())
+
+    with ThreadPoolExecutor(1) as pool:
+
+        def changed_meanwhile(*given: Any) -> dict[str, Any]:
+            found = inheritance.brought_up(*given)
+            change = pool.submit(in_thread, lambda: permit(["read", "pay", "refund"], **asked))
+            assert eventually(lambda: change.done() or somebody_waits_for_a_lock())
+            return found
+
+        monkeypatch.setattr(renewing, "brought_up", changed_meanwhile)
+        renewing.RENEWALS.work_off(job_id=renewal.id, now=now())
+
+    agent.refresh_from_db()
+    assert (agent.permitted_actions, agent.own_fields) == (["read", "pay"], [])
+
+
+def permit(actions: list[str], **asked: Any) -> Any:
+    return blueprints.update(**asked, changes={"permitted_actions": actions}, now=now())
 
 
 def publish_now(certificate: Certificate) -> Any:

@@ -68,6 +68,16 @@ def test_both_are_valid_until_the_overlap_is_over(client: ApiClient, api: ApiCli
     assert (said["replaces"], said["valid_until"]) == (old.serial_number, end.isoformat())
 
 
+def test_an_overlap_that_was_revoked_does_not_delay_renewals(client: ApiClient, tenant: Tenant) -> None:
+    old, new = make_overlap(client, tenant)
+    revoke_certificate(new)
+    first = make_certificate(old.agent)
+
+    second = renew(client, first)
+
+    assert (fresh(first).status, second.status) == ("active", "active")
+
+
 def test_without_overlap_the_old_one_is_superseded_at_once(
     client: ApiClient, api: ApiClient, tenant: Tenant
 ) -> None:

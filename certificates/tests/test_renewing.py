@@ -69,6 +69,21 @@ def test_certify_takes_the_blueprints_validity(blueprint: Blueprint) -> None:
     assert shorter.expires_at - shorter.issued_at <= timedelta(days=7)
 
 
+def test_what_an_agent_states_itself_is_not_widened_after_it_was_narrowed(
+    client: ApiClient, blueprint: Blueprint
+) -> None:
+    stated = {"metadata": {"permitted_actions": ["read"]}, "validity_days": 30}
+    agent = make_follower(blueprint, certified=False, **stated)
+
+    change(blueprint, permitted_actions=[], validity_days=7)
+    finish(renew(client, blueprint).json()["data"]["id"])
+    change(blueprint, permitted_actions=SCOPE, validity_days=90)
+    finish(renew(client, blueprint).json()["data"]["id"])
+
+    agent.refresh_from_db()
+    assert (agent.permitted_actions, agent.validity_days) == ([], 7)
+
+
 def test_differing_agents_are_brought_up_to_date(client: ApiClient, blueprint: Blueprint) -> None:
     certified, pending = make_follower(blueprint), make_follower(blueprint, certified=False)
     narrow = make_follower(blueprint, metadata={"permitted_actions": ["pay", "read"]})

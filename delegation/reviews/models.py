@@ -111,8 +111,9 @@ class AccessReview(models.Model):
 class AccessReviewItem(models.Model):
     """An agent of a review. `seen`: what was shown of it when it was decided on, but for its owner.
 
-    `removed`: the actions that `reduce` takes away. `applied_at`: when the decision was carried out; until
-    then it is tried at `next_try_at`, and `problem` says why it was not. Without either it is undecided.
+    `removed`: the actions that `reduce` takes away, or took before another decision. `applied_at`: when the
+    decision was carried out; until then it is tried at `next_try_at`, and `problem` says why it was not.
+    Without either it is undecided.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

@@ -15,7 +15,7 @@ from django.db.models import Q, QuerySet
 
 from agents import mailing
 from agents import services as agents
-from agents.errors import AgentAlreadySuspended, AgentRetired
+from agents.errors import AgentRetired
 from agents.models import Agent, AgentStatus
 from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
@@ -178,13 +178,17 @@ def _store(
     found = Agent.objects.for_tenant(review.tenant_id).in_bulk([item.agent_id for item in items])
     facts, made, entries = facts_of([*found.values()], now), [], []
     for item in items:
-        agent, seen, removed = found[item.agent_id], facts[item.agent_id], []
+        agent, seen = found[item.agent_id], facts[item.agent_id]
+        profile = agent.permitted_actions
+        # A reduction that failed at the certificate has taken these from the profile.
+        removed = [one for one in item.removed if profile is not None and one not in profile]
         if decision == AccessReviewDecision.REDUCE:
-            removed = _removable(agent, seen, actions)
-            if not removed and leave:
+            removable = _removable(agent, seen, actions)
+            if not removable and leave:
                 continue
-            if not removed:
+            if not removable:
                 raise NothingToReduce()
+            removed = list(dict.fromkeys([*removed, *removable]))
         item.decision, item.removed, item.note, item.problem = decision, removed, note, ""
         item.seen = {**seen, "owner": None}  # personal data, which an erasure could not reach here
         item.decided_by, item.decided_by_kind, item.decided_at = actor.id, actor.kind, now
@@ -221,9 +225,11 @@ def _removable(agent: Agent, seen: Mapping[str, Any], actions: Sequence[str] | N
 def _carry_out(review: AccessReview, rows: list[AccessReviewItem], now: datetime) -> int:
     """Carry out the decision on one agent, unless another process has claimed it; return 1 if tried."""
     (item,) = rows
-    if not _due(review, now).filter(id=item.id).update(next_try_at=now + PATIENCE):
+    # Without a problem nobody decides anew meanwhile.
+    due = _due(review, now).filter(id=item.id, decided_at=item.decided_at)
+    if not due.update(next_try_at=now + PATIENCE, problem=""):
         return 0
-    reason = f"Access review {review.id}" + (f": {item.note}" if item.note else "")
+    reason = f"Access review {review.id}"
     asked: dict[str, Any] = {"tenant_id": review.tenant_id, "agent_id": item.agent_id}
     by: dict[str, Any] = {"actor": item.actor, "now": now}
     # One that was made anew meanwhile is still to be carried out.
@@ -233,16 +239,25 @@ def _carry_out(review: AccessReview, rows: list[AccessReviewItem], now: datetime
             with suppress(AgentRetired):
                 _reduce(item, asked, by)
         with environments.atomic():
-            with suppress(AgentAlreadySuspended, AgentRetired):  # by somebody else
+            with suppress(AgentRetired):  # by somebody else
                 if item.decision == AccessReviewDecision.SUSPEND:
-                    certificates.suspend_agent(**asked, reason=reason, **by)
+                    _suspend(asked, f"{reason}: {item.note}" if item.note else reason, by)
                 elif item.decision == AccessReviewDecision.RETIRE:
+                    # Anyone who verifies the certificate reads this reason; the note is not public.
                     certificates.retire_agent(**asked, reason=reason, **by)
             own.update(applied_at=now, problem="")
     except ServiceError as error:
         again = now + TRIED_EVERY if isinstance(error, PASSING) else None
         own.update(problem=error.message[:200], next_try_at=again)
     return 1
+
+
+def _suspend(asked: dict[str, Any], reason: str, by: dict[str, Any]) -> None:
+    agent = Agent.objects.for_tenant(asked["tenant_id"]).locked().find(asked["agent_id"])
+    if agent.status == AgentStatus.SUSPENDED:
+        agents.uphold(agent=agent, reason=reason, **by)
+    else:
+        certificates.suspend_agent(**asked, reason=reason, **by)
 
 
 def _give_up(review: AccessReview, row_id: Any, now: datetime) -> int:
@@ -347,6 +362,8 @@ def replace_person(
             is_reviewer = review.reviewer.casefold() == email.casefold()
             if is_reviewer:
                 review.reviewer = new_email
+            if before == {"reviewer": review.reviewer, "match": review.match}:
+                continue
             review.save(update_fields=["reviewer", "match"])
             said = f"Access review of {review}: a person was replaced"
             _record(review, AuditAction.ACCESS_REVIEW_UPDATED, said, actor, now, before=before)

@@ -146,9 +146,7 @@ class Generator:
 
     def _group(self, name: str, names: str) -> str:
         methods = [self._method(*each.split("=")) for each in names.split()]
-        return f'class {class_name(name)}(Group[S]):\n    """Calls of `client.{name}`."""\n\n' + "\n".join(
-            methods
-        )
+        return f"class {class_name(name)}(Group[S]):\n" + "\n".join(methods)
 
     def _method(self, name: str, operation_id: str) -> str:
         method, path, found = self.operations[operation_id]

@@ -226,7 +226,7 @@ def _control(name: str, rows: list[QuerySet[Any]]) -> Json:
 def _gaps(past: PastAgent, frame: Frame, *, has_review: bool) -> Iterable[str]:
     """Yield what the records lack."""
     for name in sorted(past.unknown):
-        yield f"The records do not tell any more: {name.replace('_', ' ')} at that time"
+        yield page.LOST.format(name.replace("_", " "))
     if past.certificate is None:
         yield "No certificate had been issued"
     if past.permitted_actions is None and "permitted_actions" not in past.unknown:

@@ -175,6 +175,23 @@ def test_what_was_erased_is_not_guessed(client: ApiClient, tenant: Tenant) -> No
     assert attested(client, agent)["owner"] == {"name": "Lee Sand", "email": "lee@example.com"}
 
 
+def test_the_pdf_does_not_say_none_of_what_is_not_known(client: ApiClient, tenant: Tenant) -> None:
+    agent = make_agent(tenant, metadata={"permitted_actions": ["read"]}, **KIM)
+    moment = now()
+    change(agent, **LEE, metadata={"permitted_actions": ["write"]}, model="gpt-5")
+    seal_and_sign()
+    entry = AuditEntry.objects.of_type("agent.updated").about(agent.id).get()
+    erase(entry_id=entry.id, reason="asked", actor=ACTOR, now=now())
+    document = attested(client, agent, moment)
+
+    drawn = render(document, digest="0" * 64, fingerprint="1" * 64)
+
+    told = PdfReader(io.BytesIO(drawn)).pages[0].extract_text()
+    lost = ("model", "version", "model hash", "scope", "owner", "backup owner")
+    assert told.count("not known") == len(lost)
+    assert "not declared" not in told
+
+
 def test_moments_that_it_cannot_tell_of(client: ApiClient, tenant: Tenant) -> None:
     path = f"/v1/agents/{make_agent(tenant).id}/attestation"
 

@@ -44,6 +44,21 @@ def claims_of(client: ApiClient, record: str) -> dict[str, Any]:
     return claims
 
 
+def test_who_is_replaced_by_themselves_is_not_said_to_be(
+    client: ApiClient, tenant: Tenant, settings: Any
+) -> None:
+    settings.EMAIL_HOST = "mail.example"
+    agent, review = make_agent(tenant, **OWNED), open_review(tenant, reviewer=KIM)
+    mails = OwnerMail.objects.count()
+
+    same = client.post("/v1/owners/replace", {"from": KIM, "to": {"name": "Kim Berg", "email": KIM}})
+
+    assert same.json() == {"data": {"agents": 0}}
+    assert OwnerMail.objects.count() == mails
+    for row, action in ((agent, "agent.updated"), (review, "access_review.updated")):
+        assert not AuditEntry.objects.of_type(action).about(row.id).exists()
+
+
 def test_who_leaves_is_replaced_in_reviews_too(client: ApiClient, tenant: Tenant, settings: Any) -> None:
     settings.EMAIL_HOST = "mail.example"
     agent, foreign = make_agent(tenant, **OWNED), make_tenant()

@@ -115,7 +115,9 @@ class DpopAuth(httpx.Auth):
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
         response = yield self._proven(request)
-        if self._remember(request, response) and wants_nonce(response):
+        # In OAuth's error (§8), where the body is not read, or in a challenge (§9).
+        asked = "use_dpop_nonce" in response.headers.get("www-authenticate", "")
+        if self._remember(request, response) and (asked or response.status_code == 400):
             self._remember(request, (yield self._proven(request)))
 
     def _proven(self, request: httpx.Request) -> httpx.Request:
@@ -136,13 +138,3 @@ class DpopAuth(httpx.Auth):
 
     def __repr__(self) -> str:
         return f"DpopAuth({self._key.thumbprint!r})"
-
-
-def wants_nonce(response: httpx.Response) -> bool:
-    """Whether the server refused for want of a nonce: in OAuth's error (§8) or in a challenge (§9).
-
-    The body is not read: a refusal that brings a nonce is enough.
-    """
-    if response.status_code == 401:
-        return "use_dpop_nonce" in response.headers.get("www-authenticate", "")
-    return response.status_code == 400

@@ -17,7 +17,7 @@ from agentid import (
     Unreachable,
 )
 from agentid.client.generated.operations import Decisions
-from agentid.client.transport import Configuration, Request, Retries, Send, Wait, conversation, retry_after
+from agentid.client.transport import Configuration, Request, Retries, Wait, conversation, retry_after
 from agentid.keys import DpopKey
 from tests.between import Canned, between
 
@@ -53,8 +53,7 @@ def play(
                 waits.append(step.seconds)
                 step = talk.send(None)
             else:
-                assert isinstance(step, Send)
-                keys.append(step.request.key)
+                keys.append(step.key)
                 step = talk.send(left.pop(0))
     except StopIteration as end:
         return end.value, waits, keys

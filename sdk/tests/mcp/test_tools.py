@@ -1,11 +1,15 @@
-"""The tools over real standard input and output, by the official client."""
+"""The tools over real standard input and output, and over HTTP, by the official client."""
 
 import asyncio
+import os
+import socket
+import subprocess
 import sys
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from anyio.from_thread import start_blocking_portal
 from mcp import Client, StdioServerParameters
@@ -14,6 +18,7 @@ from mcp.client.stdio import stdio_client
 import agentid
 from agentid import Client as ServiceClient
 from agentid.keys import DpopKey
+from agents.models import Agent
 from agents.tests.factories import make_agent
 from certificates import services as certificates
 from certificates.models import Certificate
@@ -22,6 +27,7 @@ from certificates.tests.factories import make_certified_agent
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
+from compliance.tests.waiting import eventually
 from events.models import BehaviorEvent
 from gateway.access.tests.factories import make_policy
 from gateway.approvals.models import Approval
@@ -104,13 +110,14 @@ def test_tools_are_typed(play: Callable[..., Any]) -> None:
         "verify_agent",
         "verify_delegation",
         "verify_message",
-        "decide",
+        "check_action",
         "wait_for_approval",
-        "report_event",
+        "report_action",
+        "my_risk",
         "obtain_token",
     }
     assert all(tool.description and tool.output_schema for tool in tools.values())
-    assert "data_access" in str(tools["report_event"].input_schema)
+    assert "data_access" in str(tools["report_action"].input_schema)
 
 
 def test_agent_obtains_a_token_that_another_verifies(play: Callable[..., Any], reported: Reported) -> None:
@@ -205,17 +212,132 @@ def test_agent_and_message_of_it_are_verified(play: Callable[..., Any], reported
     )
 
 
-def test_reported_event_is_stored(play: Callable[..., Any], reported: Reported) -> None:
+def test_reported_action_is_stored(play: Callable[..., Any], reported: Reported) -> None:
     async def calls(client: Client) -> Any:
         given = {"action_type": "data_access", "details": {"resource": "orders"}, "session_id": "s1"}
-        return await client.call_tool("report_event", given)
+        return await client.call_tool("report_action", given)
 
     found = play(calls)
 
-    stored = BehaviorEvent.objects.get(agent_id=reported.agent.id)
-    assert found.structured_content["id"] == str(stored.id)
+    stored = BehaviorEvent.objects.get(id=found.structured_content["id"])
+    assert stored.agent_id == reported.agent.id
     assert found.structured_content["risk_band"] == "low"
     assert (stored.details, stored.session_id) == ({"resource": "orders"}, "s1")
+
+
+def test_checked_action_is_recorded_once_it_is_reported(play: Callable[..., Any], reported: Reported) -> None:
+    events = BehaviorEvent.objects.filter(agent_id=reported.agent.id)
+    before = events.count()
+    act = {"action_type": "api_call", "details": {"endpoint": "/orders"}}
+
+    async def check(client: Client) -> Any:
+        asked = {"action": "read", "resource": {"type": "order", "id": "7"}, **act}
+        return await client.call_tool("check_action", asked)
+
+    checked = play(check)
+    unrecorded = events.count() - before
+
+    async def report(client: Client) -> Any:
+        by = {"decision_id": checked.structured_content["decision_id"]}
+        return await client.call_tool("report_action", act | by)
+
+    found = play(report)
+
+    assert checked.structured_content["decision"] is True
+    assert unrecorded == 0
+    stored = events.get(decision_id=checked.structured_content["decision_id"])
+    assert str(stored.id) == found.structured_content["id"]
+
+
+def test_agent_asks_for_its_own_risk(play: Callable[..., Any], reported: Reported) -> None:
+    tenant = reported.agent.tenant
+    risky, uncertified = make_certified_agent(tenant), make_agent(tenant, name="uncertified")
+    Agent.objects.filter(id=risky.id).update(risk_score=0.5)
+
+    async def calls(client: Client) -> Any:
+        return await client.call_tool("my_risk", {})
+
+    found = play(calls, AGENTID_AGENT_ID=str(risky.id))
+    none = play(calls, AGENTID_AGENT_ID=str(uncertified.id))
+
+    assert found.structured_content == {
+        "agent_id": str(risky.id),
+        "agent_status": "active",
+        "risk_score": 0.5,
+        "risk_band": "medium",
+    }
+    assert none.is_error
+    assert "no certificate" in none.content[0].text
+
+
+@pytest.fixture(scope="module")
+def port(environment: dict[str, str]) -> Iterator[int]:
+    """The port of a server process of its own, over HTTP."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        number: int = free.getsockname()[1]
+    command = [sys.executable, "-m", "agentid", "mcp", "--http", str(number)]
+    with subprocess.Popen(command, env={**os.environ, **environment}) as process:
+        try:
+            assert eventually(lambda: connects("127.0.0.1", number))
+            yield number
+        finally:
+            process.terminate()
+
+
+def connects(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_tools_are_the_same_over_http(
+    play: Callable[..., Any], port: int, service: Service, reported: Reported
+) -> None:
+    async def over_http() -> list[Any]:
+        async with Client(f"http://127.0.0.1:{port}/mcp") as client:
+            asked = {"action": "read", "resource": {"type": "order", "id": "7"}}
+            return [
+                (await client.list_tools()).tools,
+                await client.call_tool("check_action", asked),
+                await client.call_tool("report_action", {"action_type": "api_call"}),
+                await client.call_tool("my_risk", {}),
+            ]
+
+    async def calls(client: Client) -> Any:
+        return (await client.list_tools()).tools
+
+    tools, checked, recorded, risk = asyncio.run(over_http())
+
+    assert tools == play(calls)
+    assert checked.structured_content["outcome"] == "allow"
+    assert BehaviorEvent.objects.get(id=recorded.structured_content["id"]).agent_id == reported.agent.id
+    assert risk.structured_content["agent_id"] == str(reported.agent.id)
+    assert reported.api_key not in str([checked, recorded, risk])
+
+
+@pytest.mark.parametrize(
+    ("header", "status"),
+    [
+        ({"Host": "attacker.example"}, 421),
+        ({"Host": "127.0.0.1.attacker.example:80"}, 421),
+        ({"Origin": "https://attacker.example"}, 403),
+        ({"Origin": "null"}, 403),
+    ],
+)
+def test_another_sites_page_cannot_call_over_http(port: int, header: dict[str, str], status: int) -> None:
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "my_risk"}}
+    accepts = {"Accept": "application/json, text/event-stream"}
+
+    found = httpx.post(f"http://127.0.0.1:{port}/mcp", json=call, headers=accepts | header)
+
+    assert found.status_code == status
+
+
+def test_http_is_served_to_this_machine_alone(port: int) -> None:
+    assert connects("127.0.0.1", port)
+    assert not connects("127.0.0.2", port)  # the machine's too, but not the address that is served
 
 
 def test_act_is_asked_about_and_done_once_it_is_approved(
@@ -225,9 +347,9 @@ def test_act_is_asked_about_and_done_once_it_is_approved(
     pay = {"action": "pay", "resource": {"type": "invoice", "id": "7"}, "details": {"amount": 900}}
 
     async def ask(client: Client) -> list[Any]:
-        read = await client.call_tool("decide", pay | {"action": "read"})
-        other = await client.call_tool("decide", pay | {"action": "delete"})
-        asked = await client.call_tool("decide", pay)
+        read = await client.call_tool("check_action", pay | {"action": "read"})
+        other = await client.call_tool("check_action", pay | {"action": "delete"})
+        asked = await client.call_tool("check_action", pay)
         given = {"approval_id": asked.structured_content["approval"]["id"], "seconds": 0}
         return [read, other, asked, await client.call_tool("wait_for_approval", given)]
 
@@ -239,7 +361,7 @@ def test_act_is_asked_about_and_done_once_it_is_approved(
     async def act(client: Client) -> list[Any]:
         approved = await client.call_tool("wait_for_approval", {"approval_id": approval_id})
         used = pay | {"approval": approved.structured_content["receipt"]}
-        return [approved, *[await client.call_tool("decide", used) for _ in range(2)]]
+        return [approved, *[await client.call_tool("check_action", used) for _ in range(2)]]
 
     approved, allowed, again = play(act)
 
@@ -259,8 +381,8 @@ def test_act_is_asked_about_and_done_once_it_is_approved(
         ("wait_for_approval", {"approval_id": "01a0b2c4-0000-7000-8000-000000000003"}, "404: "),
         ("wait_for_approval", {"approval_id": "../agents"}, "404: "),
         ("wait_for_approval", {"approval_id": "a", "seconds": 301}, "seconds"),
-        ("decide", {"action": "", "resource": {"type": "invoice", "id": "7"}}, "400: "),
-        ("decide", {"action": "read", "resource": {"type": "invoice"}}, "resource"),
+        ("check_action", {"action": "", "resource": {"type": "invoice", "id": "7"}}, "400: "),
+        ("check_action", {"action": "read", "resource": {"type": "invoice"}}, "resource"),
     ],
 )
 def test_what_cannot_be_asked_is_an_error_of_the_tool(
@@ -300,7 +422,7 @@ def test_misconfiguration_is_said_without_secrets(
     play: Callable[..., Any], reported: Reported, environ: dict[str, str], error: str
 ) -> None:
     async def calls(client: Client) -> Any:
-        return await client.call_tool("report_event", {"action_type": "api_call"})
+        return await client.call_tool("report_action", {"action_type": "api_call"})
 
     found = play(calls, **environ)
 

@@ -2,15 +2,18 @@
 
 import asyncio
 import json
+import socket
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from threading import Thread
 from typing import Any
 from urllib.parse import unquote_to_bytes
 from wsgiref.util import setup_testing_defaults
 
 import httpx
 import pytest
+import uvicorn
 from django.http import HttpRequest, JsonResponse
 from django.test import RequestFactory, override_settings
 
@@ -23,6 +26,7 @@ from certificates.models import Certificate
 from certificates.tests.factories import make_certified_agent
 from compliance.core import environments
 from compliance.core.environments import Environment
+from compliance.tests.waiting import eventually
 from tenancy.models import Tenant
 from tenancy.tests.factories import make_key, make_tenant
 
@@ -67,6 +71,11 @@ def told(headers: dict[str, str], agent: Any) -> dict[str, Any]:
 
 
 async def asgi_app(scope: Scope, receive: Receive, send: Send) -> None:
+    while scope["type"] == "lifespan":
+        kind = (await receive())["type"]
+        await send({"type": f"{kind}.complete"})
+        if kind == "lifespan.shutdown":
+            return
     headers = {name.decode(): value.decode("latin-1") for name, value in scope["headers"]}
     body = json.dumps(told(headers, scope["agent"])).encode()
     await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -137,6 +146,21 @@ def octets(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
 
 def read(answer: httpx.Response) -> Asked:
     return Asked(answer.status_code, answer.headers, answer.json())
+
+
+@contextmanager
+def over_http(app: Any) -> Iterator[str]:
+    """The address of a web server with this ASGI application."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        serving = uvicorn.Server(uvicorn.Config(app, log_level="error", loop="asyncio"))
+        thread = Thread(target=serving.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            assert eventually(lambda: serving.started)
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            serving.should_exit = True
+            thread.join()
 
 
 Ask = Callable[[Gate, str, dict[str, str]], Asked]

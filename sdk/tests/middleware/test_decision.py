@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from agentid.middleware.gate import AgentIdentity, Gate, Inbound, Refusal, interpret, is_identity
+from agentid.middleware.gate import AgentIdentity, Gate, GateAnswer, Inbound, interpret, is_identity
 
 SERVICE = "https://id.example.com"
 ASKED = Inbound(
@@ -43,7 +43,7 @@ TOLD = {
 }
 
 
-def answer(status: int, headers: dict[str, str], body: bytes = b"") -> AgentIdentity | Refusal:
+def answer(status: int, headers: dict[str, str], body: bytes = b"") -> AgentIdentity | GateAnswer:
     return interpret(status=status, headers=list(headers.items()), body=body)
 
 
@@ -97,7 +97,7 @@ def test_identity_is_read_with_its_names_decoded() -> None:
 def test_incomplete_yes_is_no(missing: str) -> None:
     found = answer(200, {name: value for name, value in TOLD.items() if name != missing})
 
-    assert isinstance(found, Refusal)
+    assert isinstance(found, GateAnswer)
     assert found.status == 503
 
 
@@ -112,9 +112,9 @@ def test_refusal_of_the_client_is_passed_on(status: int) -> None:
 
     found = answer(status, told, b'{"error": "Scope violation"}')
 
-    assert found == Refusal(
+    assert found == GateAnswer(
         status,
-        "Scope violation",
+        {"error": "Scope violation"},
         [("www-authenticate", told["WWW-Authenticate"]), ("dpop-nonce", "n")],
     )
 
@@ -138,7 +138,7 @@ def test_refusal_of_the_client_is_passed_on(status: int) -> None:
 def test_anything_else_fails_closed(status: int, headers: dict[str, str]) -> None:
     found = answer(status, headers, b"<h1>")
 
-    assert isinstance(found, Refusal)
+    assert isinstance(found, GateAnswer)
     assert found.status == 503
     assert found.headers == [("retry-after", "1")]
 
@@ -146,7 +146,7 @@ def test_anything_else_fails_closed(status: int, headers: dict[str, str]) -> Non
 def test_retry_after_of_the_service_is_handed_on() -> None:
     found = answer(429, {"Retry-After": "17"})
 
-    assert isinstance(found, Refusal)
+    assert isinstance(found, GateAnswer)
     assert found.headers == [("retry-after", "17")]
 
 

@@ -1,25 +1,21 @@
 """An MCP server over HTTP behind the gate, asked by the official client."""
 
 import asyncio
-import socket
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from threading import Thread
 from typing import Any
 
 import httpx
 import httpx2
 import pytest
-import uvicorn
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server import MCPServer
 
 from agentid.middleware import Gate
 from agentid.middleware.mcp import MAX_BODY, McpGate, called_tool
-from compliance.tests.waiting import eventually
 from events.models import BehaviorEvent
-from tests.middleware.conftest import Guarded
+from tests.middleware.conftest import Guarded, over_http
 from tests.served import Service
 
 TOOLS = {"look": "read", "change": "write"}
@@ -32,17 +28,8 @@ def protected(gate: Gate) -> Iterator[str]:
     server: MCPServer[Any] = MCPServer("orders")
     for name in (*TOOLS, "forgotten"):
         server.add_tool(lambda: "done", name=name, description=name)
-    app = McpGate(server.streamable_http_app(), gate, tools=TOOLS)
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        serving = uvicorn.Server(uvicorn.Config(app, log_level="error", loop="asyncio"))
-        thread = Thread(target=serving.run, kwargs={"sockets": [listening]})
-        thread.start()
-        try:
-            assert eventually(lambda: serving.started)
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
-        finally:
-            serving.should_exit = True
-            thread.join()
+    with over_http(McpGate(server.streamable_http_app(), gate, tools=TOOLS)) as address:
+        yield f"{address}/mcp"
 
 
 def play(url: str, headers: dict[str, str], calls: Callable[[Client], Coroutine[Any, Any, Any]]) -> Any:

@@ -4,7 +4,6 @@ What is asked when is a talk without I/O, as in `transport`: it yields calls and
 result of each, or the error that came in its place. One driver blocks, the other awaits.
 """
 
-import asyncio
 import math
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
@@ -21,7 +20,7 @@ from typing import Any, Final, Required, Self, TypedDict, TypeVar, Unpack, overl
 
 from agentid.client.generated.operations import Operations
 from agentid.client.generated.results import AccessDecision, AccessReason, ApprovalDetail, WaitingApproval
-from agentid.client.transport import AsyncTransport, Transport, Wait
+from agentid.client.transport import AsyncTransport, Transport, Wait, drive, drive_async
 from agentid.errors import (
     AgentIdError,
     ApprovalExpired,
@@ -160,35 +159,12 @@ def _told(answer: Any) -> Any:
 
 def carry_out(talk: Talk[T]) -> T:
     """Carry a talk to its end, and block meanwhile."""
-    step = next(talk)
-    while True:
-        answer: Any = None
-        try:
-            if isinstance(step, Wait):
-                time.sleep(step.seconds)
-            else:
-                answer = step()
-        except AgentIdError as error:
-            answer = error
-        try:
-            step = talk.send(answer)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
+    return drive(talk, lambda call: call(), expected=AgentIdError)
 
 
 async def carry_out_async(talk: Talk[T]) -> T:
     """Carry a talk of an `AsyncClient` to its end."""
-    step = next(talk)
-    while True:
-        answer: Any = None
-        try:
-            answer = await (asyncio.sleep(step.seconds) if isinstance(step, Wait) else step())
-        except AgentIdError as error:
-            answer = error
-        try:
-            step = talk.send(answer)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
+    return await drive_async(talk, lambda call: call(), expected=AgentIdError)
 
 
 @contextmanager

@@ -1,18 +1,18 @@
 """One call carried out: what is sent, when it is tried again, and the two transports.
 
-The rule of tries is a conversation without I/O: it yields steps, `Send` or `Wait`, and receives the result of
-each. One transport blocks, the other awaits.
+The rule of tries is a conversation without I/O: it yields each step, a `Request` or `Wait`, and receives its
+result. One transport blocks, the other awaits.
 """
 
 import asyncio
 import os
 import random
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -29,6 +29,7 @@ from agentid.errors import (
     Unreachable,
 )
 
+T = TypeVar("T")
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 LONGEST_MESSAGE = 500
 
@@ -76,13 +77,6 @@ class Retries:
 
 
 @dataclass(frozen=True)
-class Send:
-    """Send the request once."""
-
-    request: Request
-
-
-@dataclass(frozen=True)
 class Wait:
     """Wait this long."""
 
@@ -90,7 +84,7 @@ class Wait:
 
 
 Reply = httpx.Response | httpx.HTTPError | None
-Conversation = Generator[Send | Wait, Reply, httpx.Response]
+Conversation = Generator[Request | Wait, Reply, httpx.Response]
 
 
 def conversation(
@@ -100,10 +94,10 @@ def conversation(
     request = replace(request, key=str(uuid4())) if request.key == "" else request
     started = clock()
     for attempt in range(1, retries.tries + 1):
-        reply = yield Send(request)
+        reply = yield request
         if (nonce := _nonce_asked_for(request, reply)) is not None:
             request = replace(request, nonce=nonce)
-            reply = yield Send(request)
+            reply = yield request
         if isinstance(reply, httpx.Response) and reply.is_success:
             return reply
         error = _failure(reply)
@@ -116,6 +110,45 @@ def conversation(
             raise error
         yield Wait(wait)
     raise AssertionError("unreachable")
+
+
+def drive(
+    talk: Generator[Any, Any, T], act: Callable[[Any], Any], *, expected: type[Exception] = httpx.HTTPError
+) -> T:
+    """Carry a conversation to its end: wait where it says so, else act, and send the result or error."""
+    answer: Any = None
+    while True:
+        try:
+            step = talk.send(answer)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        answer = None
+        try:
+            if isinstance(step, Wait):
+                time.sleep(step.seconds)
+            else:
+                answer = act(step)
+        except expected as error:
+            answer = error
+
+
+async def drive_async(
+    talk: Generator[Any, Any, T],
+    act: Callable[[Any], Awaitable[Any]],
+    *,
+    expected: type[Exception] = httpx.HTTPError,
+) -> T:
+    """`drive`, awaited."""
+    answer: Any = None
+    while True:
+        try:
+            step = talk.send(answer)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        try:
+            answer = await (asyncio.sleep(step.seconds) if isinstance(step, Wait) else act(step))
+        except expected as error:
+            answer = error
 
 
 def _nonce_asked_for(request: Request, reply: Reply) -> str | None:
@@ -226,22 +259,10 @@ class Transport:
         self._http = httpx.Client(timeout=configuration.timeout)
 
     def send(self, request: Request) -> httpx.Response:
-        talk = conversation(request, self.configuration.retries)
-        step = next(talk)
-        while True:
-            try:
-                step = talk.send(self._carry_out(step))
-            except StopIteration as end:
-                return end.value  # type: ignore[no-any-return]
+        return drive(conversation(request, self.configuration.retries), self._carry_out)
 
-    def _carry_out(self, step: Send | Wait) -> Reply:
-        if isinstance(step, Wait):
-            time.sleep(step.seconds)
-            return None
-        try:
-            return self._http.request(**self.configuration.http(step.request))
-        except httpx.HTTPError as error:
-            return error
+    def _carry_out(self, request: Request) -> httpx.Response:
+        return self._http.request(**self.configuration.http(request))
 
     def close(self) -> None:
         self._http.close()
@@ -255,22 +276,10 @@ class AsyncTransport:
         self._http = httpx.AsyncClient(timeout=configuration.timeout)
 
     async def send(self, request: Request) -> httpx.Response:
-        talk = conversation(request, self.configuration.retries)
-        step = next(talk)
-        while True:
-            try:
-                step = talk.send(await self._carry_out(step))
-            except StopIteration as end:
-                return end.value  # type: ignore[no-any-return]
+        return await drive_async(conversation(request, self.configuration.retries), self._carry_out)
 
-    async def _carry_out(self, step: Send | Wait) -> Reply:
-        if isinstance(step, Wait):
-            await asyncio.sleep(step.seconds)
-            return None
-        try:
-            return await self._http.request(**self.configuration.http(step.request))
-        except httpx.HTTPError as error:
-            return error
+    async def _carry_out(self, request: Request) -> httpx.Response:
+        return await self._http.request(**self.configuration.http(request))
 
     async def close(self) -> None:
         await self._http.aclose()

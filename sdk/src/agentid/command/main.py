@@ -77,17 +77,19 @@ def parser() -> argparse.ArgumentParser:
     commands = found.add_subparsers(required=True, metavar="COMMAND")
     for register in REGISTER:
         register(commands)
-    commands.add_parser("mcp", help="serve the Model Context Protocol over stdio").set_defaults(run=serve_mcp)
+    mcp = commands.add_parser("mcp", help="serve the Model Context Protocol over stdio")
+    mcp.add_argument("--http", type=int, metavar="PORT", help="serve http://127.0.0.1:PORT/mcp instead")
+    mcp.set_defaults(run=serve_mcp)
     return found
 
 
 def serve_mcp(given: argparse.Namespace, output: Output) -> None:
-    """Serve tools over standard input and output, if the extra is installed."""
+    """Serve tools, if the extra is installed."""
     try:
         module = importlib.import_module("agentid.mcp.__main__")
     except ImportError:
         raise ConfigurationError("install agentid[mcp]") from None
-    module.main()
+    module.main(given.http)
 
 
 def entrance() -> None:

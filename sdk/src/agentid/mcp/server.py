@@ -16,8 +16,8 @@ from agentid.reporting.encoding import ActionType
 
 INSTRUCTIONS = (
     "Verify an agent before trusting it, a delegation token before acting on it, and a signed message "
-    "before believing it. `valid: false` or a status other than active means: do not trust. Ask by decide "
-    "before an act, and do it only if `decision` is true."
+    "before believing it. `valid: false` or a status other than active means: do not trust. Ask by "
+    "check_action before an act, do it only if `decision` is true, and report it by report_action."
 )
 WAIT_SECONDS, MOST_SECONDS = 30, 300
 Serial = Annotated[str, Field(description="Serial number of the certificate, hexadecimal")]
@@ -53,22 +53,19 @@ class CertificateStanding(Result):
     agent_id: str
 
 
-class DelegationVerdict(Result):
-    """Whether a token is authentic and in its time, with its chain, or the reason why not."""
-
-    valid: bool
-    reason: str | None = None
-    principal: str | None = None
-    scope: str | None = None
-    agent_id: str | None = None
-
-
 class MessageVerdict(Result):
     """Whether the agent signed the payload, or the reason why not."""
 
     valid: bool
     reason: str | None = None
     agent_id: str | None = None
+
+
+class DelegationVerdict(MessageVerdict):
+    """Whether a token is authentic and in its time, with its chain, or the reason why not."""
+
+    principal: str | None = None
+    scope: str | None = None
 
 
 class WaitingFor(Result):
@@ -105,6 +102,15 @@ class RecordedEvent(Result):
     """An event as it was stored, with its risk."""
 
     id: str
+    risk_score: float
+    risk_band: str
+
+
+class OwnRisk(BaseModel):
+    """How the agent stands; `agent_status` is active, suspended or retired."""
+
+    agent_id: str
+    agent_status: str
     risk_score: float
     risk_band: str
 
@@ -162,7 +168,7 @@ class Tools:
             )
         return MessageVerdict.model_validate(found.raw)
 
-    async def decide(
+    async def check_action(
         self,
         action: str,
         resource: ActedOn,
@@ -173,9 +179,9 @@ class Tools:
     ) -> ActDecision:
         """Ask whether this agent may do something, before it does it: only if `decision` is true.
 
-        `action_type` and `details` are those of the event that would follow. If `outcome` is ask, a person is
-        asked: call wait_for_approval with `approval.id`, then decide again with the same arguments and its
-        `receipt` as `approval`. A receipt is good for this act, once.
+        Nothing is recorded as done: `action_type` and `details` are those that report_action would get. If
+        `outcome` is ask, a person is asked: call wait_for_approval with `approval.id`, then this again with
+        the same arguments and its `receipt` as `approval`. A receipt is good for this act, once.
         """
         with told():
             found = await self.client.decide(
@@ -196,24 +202,38 @@ class Tools:
     ) -> ApprovalStanding:
         """Wait for the person who is asked; if `status` still is pending, call again.
 
-        The receipt is there if `status` is approved: hand it back to decide.
+        The receipt is there if `status` is approved: hand it back to check_action.
         """
         with told():
             found = await self.client.wait_for_approval(approval_id, seconds)
         return ApprovalStanding.model_validate(found.raw)
 
-    async def report_event(
+    async def report_action(
         self,
         action_type: ActionType,
         details: dict[str, Any] | None = None,
         session_id: str | None = None,
+        decision_id: str | None = None,
     ) -> RecordedEvent:
-        """Record an action of this agent; the answer says how risky it looked."""
+        """Record an action of this agent, by the `decision_id` of check_action; says how risky it looked."""
         with told():
             found = await self.client.events.record(
-                agent_id=self._own_id(), action_type=action_type, details=details, session_id=session_id
+                agent_id=self._own_id(),
+                action_type=action_type,
+                details=details,
+                session_id=session_id,
+                decision_id=decision_id,
             )
         return RecordedEvent.model_validate(found.raw)
+
+    async def my_risk(self) -> OwnRisk:
+        """How this agent stands now: its status, and its risk from 0 to 1 by the events of 30 days."""
+        with told():
+            own = self.client.certificates.list(agent_id=self._own_id(), limit=1)
+            async for certificate in own:
+                found = await self.client.certificates.verify(certificate.serial_number)
+                return OwnRisk.model_validate(found.raw)
+        raise ToolError("This agent has no certificate, by which its risk is looked up")
 
     async def obtain_token(
         self,
@@ -257,13 +277,8 @@ def make_server(client: AsyncClient, *, agent_id: str | None, key: DpopKey | Non
     tools = Tools(client, agent_id, key)
     server: MCPServer[Any] = MCPServer("agentid", instructions=INSTRUCTIONS, log_level="WARNING")
     for tool in (
-        tools.verify_agent,
-        tools.verify_delegation,
-        tools.verify_message,
-        tools.decide,
-        tools.wait_for_approval,
-        tools.report_event,
-        tools.obtain_token,
+        *(tools.verify_agent, tools.verify_delegation, tools.verify_message, tools.obtain_token),
+        *(tools.check_action, tools.wait_for_approval, tools.report_action, tools.my_risk),
     ):
         server.add_tool(tool)
     return server

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import quote
 
-from agentid.middleware.gate import Decision, Gate, Inbound, Refusal, is_identity
+from agentid.middleware.gate import Decision, Gate, GateAnswer, Inbound, is_identity
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -37,8 +37,8 @@ class AsgiGate:
         is_plain = inbound.target.partition("?")[0] == quote(inbound.path, safe=PLAIN)
         if not (is_plain and self._gate.is_open(inbound.path)):
             decision, receive = await self.decide(inbound, receive)
-            if isinstance(decision, Refusal):
-                await refuse(decision, scope, send)
+            if isinstance(decision, GateAnswer):
+                await answer(decision, scope, send)
                 return
             scope["agent"] = decision
         await self._app(scope, receive, send)
@@ -62,13 +62,14 @@ def inbound_of(scope: Scope) -> Inbound:
     )
 
 
-async def refuse(refusal: Refusal, scope: Scope, send: Send) -> None:
+async def answer(found: GateAnswer, scope: Scope, send: Send) -> None:
     if scope["type"] == "websocket":
-        await send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": refusal.error})
+        reason = found.content.get("error", "")
+        await send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": reason})
         return
-    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in refusal.all_headers()]
-    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
-    await send({"type": "http.response.body", "body": refusal.body})
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in found.all_headers()]
+    await send({"type": "http.response.start", "status": found.status, "headers": headers})
+    await send({"type": "http.response.body", "body": found.body})
 
 
 def _text(raw: bytes) -> str:

@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 
-from agentid.middleware.gate import Decision, Gate, Inbound, Refusal, is_identity
+from agentid.middleware.gate import Decision, Gate, GateAnswer, Inbound, is_identity
 from agentid.middleware.wsgi import HTTP, headers_of
 
 Answer = HttpResponseBase | Awaitable[HttpResponseBase]
@@ -57,8 +57,8 @@ def _enter(request: HttpRequest) -> Inbound:
 
 
 def _settle(request: HttpRequest, decision: Decision) -> HttpResponse | None:
-    """Note who asks, or return the refusal."""
-    if not isinstance(decision, Refusal):
+    """Note who asks, or return the answer in place of the application's."""
+    if not isinstance(decision, GateAnswer):
         request.agent = decision  # type: ignore[attr-defined]
         return None
     response = HttpResponse(decision.body, status=decision.status, content_type="application/json")

@@ -2,25 +2,32 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from urllib.parse import unquote
+from typing import Any
+from urllib.parse import unquote, urlsplit
 from weakref import WeakKeyDictionary
 
 import httpx
 
 from agentid.client.transport import Configuration
-from agentid.errors import NotValid
+from agentid.errors import ConfigurationError, NotValid
 from agentid.jose import read_object
 
 PATH = "/v1/gateway/authorize"
+SERVER_METADATA = "/.well-known/oauth-authorization-server"
+RESOURCE_METADATA = "/.well-known/oauth-protected-resource"
+ALGORITHMS = "dpop_signing_alg_values_supported"
 PREFIX = "x-service-"
 DECISION = f"{PREFIX}gateway-decision"
 CREDENTIALS = frozenset({"authorization", "dpop", f"{PREFIX}cert-serial", f"{PREFIX}approval"})
 PASSED_ON = frozenset({"www-authenticate", "dpop-nonce", "cache-control", f"{PREFIX}approval"})
 AWAY = "The authorization service does not answer"
 
+_RESOURCE = re.compile(r'(https?://[^/?#\s"\\@]+)(/[^?#\s"\\]*)?')
+_QUOTED_OR_SCHEME = re.compile(r'"(?:[^"\\]|\\.)*"|[\w-]+ (?=[\w-]+=)')
 _PLAIN = (
     *("agent_id", "tenant_id", "principal", "action", "risk_band"),
     *("environment", "assurance", "credential"),
@@ -74,23 +81,23 @@ class AgentIdentity:
 
 
 @dataclass(frozen=True)
-class Refusal:
-    """The answer in place of the application's."""
+class GateAnswer:
+    """The answer in place of the application's: a refusal, or the resource's metadata."""
 
     status: int
-    error: str
+    content: Mapping[str, Any]
     headers: Pairs = ()
 
     @property
     def body(self) -> bytes:
-        return json.dumps({"error": self.error}).encode()
+        return json.dumps(self.content).encode()
 
     def all_headers(self) -> list[tuple[str, str]]:
         own = [("content-type", "application/json"), ("content-length", str(len(self.body)))]
         return [*own, *self.headers]
 
 
-Decision = AgentIdentity | Refusal
+Decision = AgentIdentity | GateAnswer
 Action = str | Callable[[Inbound], str | None] | None
 
 
@@ -115,13 +122,31 @@ def interpret(*, status: int, headers: Pairs, body: bytes) -> Decision:
             error = read_object(body).get("error")
         except NotValid:
             error = None
-        return Refusal(status, error if isinstance(error, str) else "Refused", kept)
+        return GateAnswer(status, {"error": error if isinstance(error, str) else "Refused"}, kept)
     return away(told.get("retry-after"))
 
 
-def away(retry_after: str | None = None) -> Refusal:
+def away(retry_after: str | None = None) -> GateAnswer:
     """The refusal when there is no decision."""
-    return Refusal(503, AWAY, [("retry-after", retry_after or "1")])
+    return GateAnswer(503, {"error": AWAY}, [("retry-after", retry_after or "1")])
+
+
+def metadata_url(resource: str) -> str:
+    """Where a resource's metadata is: the well-known name stands before its path (RFC 9728 §3.1)."""
+    found = _RESOURCE.fullmatch(resource)
+    if found is None or not (resource.isascii() and resource.isprintable()):
+        raise ConfigurationError("resource: a URL without query and fragment")
+    path = found[2] if found[2] not in (None, "/") else ""
+    return f"{found[1]}{RESOURCE_METADATA}{path}"
+
+
+def challenge_with(url: str | None, challenges: str) -> str:
+    """Challenges of `WWW-Authenticate`, each with `resource_metadata` if there is any (RFC 9728 §5.1)."""
+    if url is None:
+        return challenges
+    return _QUOTED_OR_SCHEME.sub(
+        lambda found: found[0] if found[0][0] == '"' else f'{found[0]}resource_metadata="{url}", ', challenges
+    )
 
 
 class Gate:
@@ -129,8 +154,9 @@ class Gate:
 
     `route` names settings that the service keeps. `action` is the action a request needs, or a function that
     says so; None leaves it to the route, as does a function that returns None. `excluded` are whole paths
-    that anyone may ask for. `public_url` replaces scheme and host behind a proxy. `timeout` is in seconds;
-    `allow_http` sends the key over plain HTTP to other machines. Raises: ConfigurationError.
+    that anyone may ask for. `public_url` replaces scheme and host behind a proxy. `resource` is the URL that
+    clients know the application by: its metadata is answered, and every 401 says where. `timeout` is in
+    seconds; `allow_http` sends the key over plain HTTP to other machines. Raises: ConfigurationError.
     """
 
     def __init__(
@@ -142,12 +168,16 @@ class Gate:
         action: Action = None,
         excluded: tuple[str, ...] = (),
         public_url: str | None = None,
+        resource: str | None = None,
         timeout: float = 2.0,
         allow_http: bool = False,
     ) -> None:
         base_url = Configuration(base_url, gateway_key, allow_http=allow_http).base_url
         self._key, self._route, self._action = gateway_key, route, action
         self._excluded, self._public_url = frozenset(excluded), public_url
+        self._resource, self._described_at = resource, None if resource is None else metadata_url(resource)
+        self._described_path = self._described_at and unquote(urlsplit(self._described_at).path)
+        self.scopes = {action} if isinstance(action, str) else set[str]()
         # Certificates take long to load: once for all clients.
         context = httpx.create_ssl_context()
         self._sync = httpx.Client(base_url=base_url, timeout=timeout, verify=context)
@@ -177,18 +207,51 @@ class Gate:
         return [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in asked]
 
     def decide(self, inbound: Inbound, *, action: str | None = None) -> Decision:
+        path, headers, read = self._call(inbound, action)
         try:
-            answer = self._sync.get(PATH, headers=self.question(inbound, action=action))
+            return read(self._sync.get(path, headers=headers))
         except httpx.HTTPError:
             return away()
-        return interpret(status=answer.status_code, headers=answer.headers.multi_items(), body=answer.content)
 
     async def adecide(self, inbound: Inbound, *, action: str | None = None) -> Decision:
+        path, headers, read = self._call(inbound, action)
         try:
-            answer = await self._client().get(PATH, headers=self.question(inbound, action=action))
+            return read(await self._client().get(path, headers=headers))
         except httpx.HTTPError:
             return away()
-        return interpret(status=answer.status_code, headers=answer.headers.multi_items(), body=answer.content)
+
+    def _call(
+        self, inbound: Inbound, action: str | None
+    ) -> tuple[str, list[tuple[bytes, bytes]], Callable[[httpx.Response], Decision]]:
+        """What is fetched for a request: path, headers, and how the answer is read."""
+        if inbound.method == "GET" and inbound.path == self._described_path:
+            return SERVER_METADATA, [], self._metadata
+        return PATH, self.question(inbound, action=action), self._decision
+
+    def _metadata(self, answer: httpx.Response) -> Decision:
+        """The protected resource's metadata (RFC 9728 §2), of the authorization server's (RFC 8414)."""
+        try:
+            server = read_object(answer.content)
+        except NotValid:
+            server = {}
+        if answer.status_code != 200 or not isinstance(server.get("issuer"), str):
+            return away(answer.headers.get("retry-after"))
+        content = {
+            "resource": self._resource,
+            "authorization_servers": [server["issuer"]],
+            "bearer_methods_supported": ["header"],
+            ALGORITHMS: server.get(ALGORITHMS),
+            "scopes_supported": sorted(self.scopes),
+        }
+        kept = [pair for pair in answer.headers.multi_items() if pair[0] == "cache-control"]
+        return GateAnswer(200, {name: value for name, value in content.items() if value}, kept)
+
+    def _decision(self, answer: httpx.Response) -> Decision:
+        headers = [
+            (name, challenge_with(self._described_at, value) if name == "www-authenticate" else value)
+            for name, value in answer.headers.multi_items()
+        ]
+        return interpret(status=answer.status_code, headers=headers, body=answer.content)
 
     def close(self) -> None:
         """Close the connections of threads."""

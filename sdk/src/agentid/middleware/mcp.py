@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from agentid.errors import NotValid
 from agentid.jose import read_object
 from agentid.middleware.asgi import App, AsgiGate, Message, Receive
-from agentid.middleware.gate import Decision, Gate, Inbound, Refusal
+from agentid.middleware.gate import Decision, Gate, GateAnswer, Inbound
 
 MAX_BODY = 4 * 1024 * 1024  # bytes
 
@@ -20,22 +20,24 @@ class McpGate(AsgiGate):
     def __init__(self, app: App, gate: Gate, *, tools: Mapping[str, str] | None = None) -> None:
         super().__init__(app, gate)
         self._tools = tools
+        if gate.scopes:
+            gate.scopes.update((tools or {}).values())
 
     async def decide(self, inbound: Inbound, receive: Receive) -> tuple[Decision, Receive]:
         if self._tools is None or inbound.method != "POST":
             return await super().decide(inbound, receive)
         body = await _whole(receive)
         if body is None:
-            return Refusal(413, "Request body is too large"), receive
+            return GateAnswer(413, {"error": "Request body is too large"}), receive
         try:
             tool = called_tool(body)
         except ValueError:
-            return Refusal(400, "Request body is not one JSON-RPC message"), receive
+            return GateAnswer(400, {"error": "Request body is not one JSON-RPC message"}), receive
         if tool is not None and tool not in self._tools:
             # The service decides whether the caller is known; what it calls is refused either way.
             decision = await self._gate.adecide(inbound)
-            known = isinstance(decision, Refusal)
-            return decision if known else Refusal(403, "Scope violation"), receive
+            known = isinstance(decision, GateAnswer)
+            return decision if known else GateAnswer(403, {"error": "Scope violation"}), receive
         action = self._tools[tool] if tool is not None else None
         return await self._gate.adecide(inbound, action=action), _replayed(body, receive)
 

@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
-from agentid.middleware.gate import Gate, Inbound, Refusal, is_identity
+from agentid.middleware.gate import Gate, GateAnswer, Inbound, is_identity
 
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
@@ -25,8 +25,9 @@ class WsgiGate:
         environ["agentid.agent"] = None
         if not self._gate.is_open(inbound.path):
             decision = self._gate.decide(inbound)
-            if isinstance(decision, Refusal):
-                start_response(status_line(decision.status), decision.all_headers())
+            if isinstance(decision, GateAnswer):
+                status = f"{decision.status} {HTTPStatus(decision.status).phrase}"
+                start_response(status, decision.all_headers())
                 return [decision.body]
             environ["agentid.agent"] = decision
         return self._app(environ, start_response)
@@ -71,7 +72,3 @@ def stripped(environ: Environ) -> Environ:
         for name, value in environ.items()
         if not (name.startswith(HTTP) and is_identity(name.removeprefix(HTTP)))
     }
-
-
-def status_line(status: int) -> str:
-    return f"{status} {HTTPStatus(status).phrase}"

@@ -11,8 +11,6 @@ from agentid.client.transport import Prove
 
 
 class Agents(Group[S]):
-    """Calls of `client.agents`."""
-
     @operation("GET", "/1.0/identifiers/{did}", bare=True, camel=True)
     def resolve(
         self, did: str, *, version_id: str | None = None, version_time: datetime | str | None = None
@@ -109,8 +107,6 @@ class Agents(Group[S]):
 
 
 class ApprovalPolicies(Group[S]):
-    """Calls of `client.approval_policies`."""
-
     @operation("GET", "/v1/approval-policies")
     def list(self) -> tuple[results.AskPolicy, ...]:
         """List approval policies, oldest first."""
@@ -132,8 +128,6 @@ class ApprovalPolicies(Group[S]):
 
 
 class Approvals(Group[S]):
-    """Calls of `client.approvals`."""
-
     @listing("/v1/approvals")
     def list(
         self, *, agent_id: str | None = None, before: datetime | str | None = None, limit: int | None = None,
@@ -154,8 +148,6 @@ class Approvals(Group[S]):
 
 
 class AuditLog(Group[S]):
-    """Calls of `client.audit_log`."""
-
     @listing("/v1/audit-log")
     def list(
         self, *, action: str | None = None, actor_id: str | None = None, actor_kind: str | None = None,
@@ -226,8 +218,6 @@ class AuditLog(Group[S]):
 
 
 class AccessReviews(Group[S]):
-    """Calls of `client.access_reviews`."""
-
     @listing("/v1/access-reviews")
     def list(self, *, before: datetime | str | None = None, limit: int | None = None) -> results.AccessReview:
         """List access reviews, newest first."""
@@ -272,8 +262,6 @@ class AccessReviews(Group[S]):
 
 
 class Authorities(Group[S]):
-    """Calls of `client.authorities`."""
-
     @operation("GET", "/v1/ca")
     def list(self, *, environment: str | None = None) -> results.Chain:
         """The CA certificates of an environment."""
@@ -307,8 +295,6 @@ class Authorities(Group[S]):
 
 
 class Blueprints(Group[S]):
-    """Calls of `client.blueprints`."""
-
     @listing("/v1/blueprints")
     def list(self, *, before: datetime | str | None = None, limit: int | None = None) -> results.Blueprint:
         """List blueprints, newest first."""
@@ -366,8 +352,6 @@ class Blueprints(Group[S]):
 
 
 class Certificates(Group[S]):
-    """Calls of `client.certificates`."""
-
     @listing("/v1/certificates")
     def list(
         self, *, agent_id: str | None = None, before: datetime | str | None = None,
@@ -396,8 +380,6 @@ class Certificates(Group[S]):
 
 
 class Decisions(Group[S]):
-    """Calls of `client.decisions`."""
-
     @operation("GET", "/.well-known/authzen-configuration", bare=True)
     def configuration(self) -> results.AuthzenConfiguration:
         """Where decisions are made."""
@@ -419,8 +401,6 @@ class Decisions(Group[S]):
 
 
 class Delegation(Group[S]):
-    """Calls of `client.delegation`."""
-
     @operation("GET", "/.well-known/jwks.json", bare=True)
     def jwks(self, *, environment: str | None = None) -> Mapping[str, Any]:
         """The public keys that verify delegation tokens."""
@@ -458,8 +438,6 @@ class Delegation(Group[S]):
 
 
 class Events(Group[S]):
-    """Calls of `client.events`."""
-
     @listing("/v1/events")
     def list(
         self, *, action_type: str | None = None, agent_id: str | None = None, band: str | None = None,
@@ -493,8 +471,6 @@ class Events(Group[S]):
 
 
 class GatewayRoutes(Group[S]):
-    """Calls of `client.gateway_routes`."""
-
     @operation("GET", "/v1/gateway/routes")
     def list(self) -> tuple[results.GatewayRoute, ...]:
         """List gateway routes by name."""
@@ -527,8 +503,6 @@ class GatewayRoutes(Group[S]):
 
 
 class Incidents(Group[S]):
-    """Calls of `client.incidents`."""
-
     @listing("/v1/incidents")
     def list(
         self, *, agent_id: str | None = None, before: datetime | str | None = None, limit: int | None = None,
@@ -560,8 +534,6 @@ class Incidents(Group[S]):
 
 
 class Messages(Group[S]):
-    """Calls of `client.messages`."""
-
     @operation("POST", "/v1/agents/{agent_id}/sign")
     def sign(
         self, agent_id: str, payload: Any, *, format_: str | None = None, audience: str | None = None
@@ -577,8 +549,6 @@ class Messages(Group[S]):
 
 
 class OAuth(Group[S]):
-    """Calls of `client.oauth`."""
-
     @operation("GET", "/.well-known/oauth-authorization-server", bare=True)
     def metadata(self) -> results.Metadata:
         """What this authorization server offers."""
@@ -602,8 +572,6 @@ class OAuth(Group[S]):
 
 
 class ReportSchedules(Group[S]):
-    """Calls of `client.report_schedules`."""
-
     @listing("/v1/report-schedules")
     def list(
         self, *, before: datetime | str | None = None, limit: int | None = None
@@ -628,16 +596,12 @@ class ReportSchedules(Group[S]):
 
 
 class Owners(Group[S]):
-    """Calls of `client.owners`."""
-
     @operation("POST", "/v1/owners/replace")
     def replace(self, *, from_: str, to: Mapping[str, Any]) -> results.OwnersReplaced:
         """Put another person in an owner's place."""
 
 
 class Reports(Group[S]):
-    """Calls of `client.reports`."""
-
     @listing("/v1/reports")
     def list(
         self, *, before: datetime | str | None = None, limit: int | None = None, status: str | None = None,
@@ -678,8 +642,6 @@ class Reports(Group[S]):
 
 
 class Signals(Group[S]):
-    """Calls of `client.signals`."""
-
     @operation("GET", "/.well-known/ssf-configuration", bare=True)
     def configuration(self, *, environment: str | None = None) -> results.Transmitter:
         """Configuration of the signals' transmitter."""
@@ -729,8 +691,6 @@ class Signals(Group[S]):
 
 
 class Stops(Group[S]):
-    """Calls of `client.stops`."""
-
     @listing("/v1/stops")
     def list(self, *, before: datetime | str | None = None, limit: int | None = None) -> results.Stop:
         """List stops, newest first."""
@@ -756,8 +716,6 @@ class Stops(Group[S]):
 
 
 class TrustedIssuers(Group[S]):
-    """Calls of `client.trusted_issuers`."""
-
     @operation("GET", "/v1/trusted-issuers")
     def list(self) -> tuple[results.TrustedIssuer, ...]:
         """List trusted issuers, newest first."""
@@ -791,8 +749,6 @@ class TrustedIssuers(Group[S]):
 
 
 class TracedNames(Group[S]):
-    """Calls of `client.traced_names`."""
-
     @operation("GET", "/v1/otlp/names")
     def list(self) -> tuple[results.TracedName, ...]:
         """List names in spans, those without an agent first."""
@@ -807,8 +763,6 @@ class TracedNames(Group[S]):
 
 
 class Webhooks(Group[S]):
-    """Calls of `client.webhooks`."""
-
     @operation("GET", "/v1/webhooks")
     def list(self) -> tuple[results.Webhook, ...]:
         """List webhooks, newest first."""

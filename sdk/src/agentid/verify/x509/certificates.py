@@ -1,6 +1,6 @@
 """Certificates of agents, judged by a pinned root: chain, validity, identity and revocation."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -148,8 +148,8 @@ def _issuer(certificate: x509.Certificate, trusted: TrustedAuthorities, now: dat
 def _check_authority(authority: x509.Certificate, below: int, now: datetime) -> None:
     check_period(authority, now)
     _check_critical(authority)
-    constraints = _extension(authority, x509.BasicConstraints)
-    usage = _extension(authority, x509.KeyUsage)
+    constraints = extension(authority, x509.BasicConstraints)
+    usage = extension(authority, x509.KeyUsage)
     is_authority = constraints is not None and constraints.ca and usage is not None and usage.key_cert_sign
     if not is_authority:
         raise NotValid(Reason.NOT_AN_AUTHORITY)
@@ -160,24 +160,22 @@ def _check_authority(authority: x509.Certificate, below: int, now: datetime) -> 
 def _check_leaf(certificate: x509.Certificate, now: datetime) -> None:
     check_period(certificate, now)
     _check_critical(certificate)
-    constraints, usage = (
-        _extension(certificate, x509.BasicConstraints),
-        _extension(certificate, x509.KeyUsage),
-    )
+    constraints = extension(certificate, x509.BasicConstraints)
+    usage = extension(certificate, x509.KeyUsage)
     if (constraints is not None and constraints.ca) or usage is None or not usage.digital_signature:
         raise NotValid(Reason.MALFORMED, "not an agent's certificate")
 
 
 def _check_critical(certificate: x509.Certificate) -> None:
     """Raise NotValid for a critical extension that nothing here looks at (RFC 5280 §4.2)."""
-    for extension in _extensions(certificate):
-        if extension.critical and extension.oid not in KNOWN:
-            raise NotValid(Reason.UNKNOWN_EXTENSION, extension.oid.dotted_string)
+    for each in certificate.extensions:
+        if each.critical and each.oid not in KNOWN:
+            raise NotValid(Reason.UNKNOWN_EXTENSION, each.oid.dotted_string)
 
 
 def _identity(certificate: x509.Certificate, trusted: TrustedAuthorities) -> Identity:
     oid = x509.ObjectIdentifier(trusted.identity_oid)
-    values = [each.value for each in _extensions(certificate) if each.oid == oid]
+    values = [each.value for each in certificate.extensions if each.oid == oid]
     if len(values) != 1 or not isinstance(values[0], x509.UnrecognizedExtension):
         raise NotValid(Reason.MALFORMED, "no identity in the certificate")
     identity = read_identity(values[0].value)
@@ -194,13 +192,8 @@ def _agent_id(certificate: x509.Certificate) -> str:
     return str(names[0].value)
 
 
-def _extension(certificate: x509.Certificate, kind: type[E]) -> E | None:
-    return next((each.value for each in _extensions(certificate) if isinstance(each.value, kind)), None)
-
-
-@parsing("extensions")
-def _extensions(certificate: x509.Certificate) -> Iterable[x509.Extension[Any]]:
-    return certificate.extensions
+def extension(of: x509.Certificate | x509.CertificateRevocationList, kind: type[E]) -> E | None:
+    return next((each.value for each in of.extensions if isinstance(each.value, kind)), None)
 
 
 @parsing("PEM")

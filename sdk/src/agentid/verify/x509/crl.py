@@ -3,15 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self
 
 from cryptography import x509
 from cryptography.x509.oid import CRLEntryExtensionOID, ExtensionOID
 
 from agentid.errors import NotValid, Reason
-from agentid.verify.x509.certificates import STRONG, parsing
+from agentid.verify.x509.certificates import STRONG, extension, parsing
 
-E = TypeVar("E", bound=x509.ExtensionType)
 SKEW: Final = timedelta(seconds=60)
 KNOWN: Final = frozenset({ExtensionOID.ISSUING_DISTRIBUTION_POINT, ExtensionOID.DELTA_CRL_INDICATOR})
 
@@ -47,7 +46,7 @@ class RevocationLists:
         found: list[x509.CertificateRevocationList] = []
         problem = NotValid(Reason.NOT_COVERED, "no list of the certificate's issuer covers it")
         for each in self.lists:
-            if _value(each, x509.DeltaCRLIndicator) is not None or not _covers(each, certificate, issuer):
+            if extension(each, x509.DeltaCRLIndicator) is not None or not _covers(each, certificate, issuer):
                 continue
             try:
                 check_list(each, issuer, now)
@@ -69,7 +68,7 @@ class RevocationLists:
         """Deltas newer than the full list, oldest first; one that does not verify is refused."""
         found = []
         for each in self.lists:
-            if _value(each, x509.DeltaCRLIndicator) is None or not _covers(each, certificate, issuer):
+            if extension(each, x509.DeltaCRLIndicator) is None or not _covers(each, certificate, issuer):
                 continue
             check_list(each, issuer, now)
             if _number(full) < _number(each):
@@ -79,7 +78,7 @@ class RevocationLists:
 
 def check_list(crl: x509.CertificateRevocationList, issuer: x509.Certificate, now: datetime) -> None:
     """Raise NotValid unless this issuer signed the list and it is fresh."""
-    usage = next((each.value for each in issuer.extensions if isinstance(each.value, x509.KeyUsage)), None)
+    usage = extension(issuer, x509.KeyUsage)
     if crl.issuer != issuer.subject or usage is None or not usage.crl_sign:
         raise NotValid(Reason.UNTRUSTED_ISSUER, "a list of another CA")
     if not isinstance(crl.signature_hash_algorithm, STRONG):
@@ -98,8 +97,8 @@ def check_list(crl: x509.CertificateRevocationList, issuer: x509.Certificate, no
 
 def _continues(delta: x509.CertificateRevocationList, full: x509.CertificateRevocationList) -> bool:
     """Whether a delta may be combined with a list: one of its scope, not older than its base (§5.2.4)."""
-    base = _value(delta, x509.DeltaCRLIndicator)
-    scopes = {_value(each, x509.IssuingDistributionPoint) for each in (delta, full)}
+    base = extension(delta, x509.DeltaCRLIndicator)
+    scopes = {extension(each, x509.IssuingDistributionPoint) for each in (delta, full)}
     return base is not None and base.crl_number <= _number(full) and len(scopes) == 1
 
 
@@ -109,7 +108,7 @@ def _covers(
     """Whether the list is for this certificate: a list's distribution point must be one of its own."""
     if crl.issuer != issuer.subject:
         return False
-    point = _value(crl, x509.IssuingDistributionPoint)
+    point = extension(crl, x509.IssuingDistributionPoint)
     if point is None:
         return True
     if (
@@ -124,10 +123,8 @@ def _covers(
 
 
 def _points(certificate: x509.Certificate) -> Iterable[x509.GeneralName]:
-    for extension in certificate.extensions:
-        if isinstance(extension.value, x509.CRLDistributionPoints):
-            for point in extension.value:
-                yield from point.full_name or ()
+    for point in extension(certificate, x509.CRLDistributionPoints) or ():
+        yield from point.full_name or ()
 
 
 def _is_removal(entry: x509.RevokedCertificate) -> bool:
@@ -135,21 +132,17 @@ def _is_removal(entry: x509.RevokedCertificate) -> bool:
 
 
 def _reason(entry: x509.RevokedCertificate) -> x509.ReasonFlags:
-    for extension in entry.extensions:
-        if isinstance(extension.value, x509.CRLReason):
-            return extension.value.reason
-        if extension.critical and extension.oid != CRLEntryExtensionOID.INVALIDITY_DATE:
-            raise NotValid(Reason.UNKNOWN_EXTENSION, extension.oid.dotted_string)
+    for each in entry.extensions:
+        if isinstance(each.value, x509.CRLReason):
+            return each.value.reason
+        if each.critical and each.oid != CRLEntryExtensionOID.INVALIDITY_DATE:
+            raise NotValid(Reason.UNKNOWN_EXTENSION, each.oid.dotted_string)
     return x509.ReasonFlags.unspecified
 
 
 def _number(crl: x509.CertificateRevocationList) -> int:
-    number = _value(crl, x509.CRLNumber)
+    number = extension(crl, x509.CRLNumber)
     return -1 if number is None else number.crl_number
-
-
-def _value(crl: x509.CertificateRevocationList, kind: type[E]) -> E | None:
-    return next((each.value for each in crl.extensions if isinstance(each.value, kind)), None)
 
 
 @parsing("a revocation list")

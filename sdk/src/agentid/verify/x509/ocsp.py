@@ -14,7 +14,7 @@ from cryptography.x509 import ocsp
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from agentid.errors import NotValid, Reason
-from agentid.verify.x509.certificates import STRONG, check_period, is_issued_by, parsing
+from agentid.verify.x509.certificates import STRONG, check_period, extension, is_issued_by, parsing
 
 SKEW: Final = timedelta(seconds=60)
 NONCE_OCTETS: Final = 32
@@ -88,8 +88,7 @@ def _is_charged(certificate: x509.Certificate, issuer: x509.Certificate) -> bool
     """Whether the CA certified this responder, for OCSP."""
     if not is_issued_by(certificate, issuer):
         return False
-    uses = next((e.value for e in certificate.extensions if isinstance(e.value, x509.ExtendedKeyUsage)), ())
-    return ExtendedKeyUsageOID.OCSP_SIGNING in uses
+    return ExtendedKeyUsageOID.OCSP_SIGNING in (extension(certificate, x509.ExtendedKeyUsage) or ())
 
 
 def _single(
