@@ -18,7 +18,7 @@ from agents.models import MAX_EMAIL_LENGTH, OWNER_ROLES, Agent, AgentStatus
 from agents.querysets import IS_ORPHAN, NEEDS_ATTENTION, AgentQuerySet
 from agents.risk import HIGH, MEDIUM, band_of
 from agents.serializers import EMAIL_PATTERN
-from auditlog.actors.requests import actor_of
+from auditlog.actors.requests import user_of
 from compliance.console import filters
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantScopedAdmin
@@ -150,12 +150,10 @@ def _setting(
 
     def run(call: ActionCall) -> str:
         agent, _ = services.update(
-            tenant_id=call.row.tenant_id,
             agent_id=call.row.id,
             changes=changes(call.data),
             reason=call.data.get("reason", ""),
-            actor=actor_of(call.request),
-            now=call.now,
+            **user_of(call.request, call.row),
         )
         return said(agent, call.data)
 
@@ -250,7 +248,6 @@ class AgentAdmin(TenantScopedAdmin):
     )
 
     label = display(lambda self, agent: visible(agent.name), description="name", ordering="name")
-    identifier = display(lambda self, agent: code(agent.pk), description="ID")
     blueprint = display(lambda self, agent: code(agent.blueprint_id) or EMPTY, description="blueprint")
     did = display(lambda self, agent: code(agent.did), description="DID")
     owner_shown = display(

@@ -191,6 +191,10 @@ class Agent(OwnedRow):
         return self.name
 
     @property
+    def is_stopped(self) -> bool:
+        return self.status in (AgentStatus.SUSPENDED, AgentStatus.RETIRED)
+
+    @property
     def permitted_actions(self) -> list[str] | None:
         """The scope in the metadata, for the certificate."""
         return declared_actions(self.metadata)

@@ -1,6 +1,5 @@
 """Queries for agents."""
 
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
@@ -9,13 +8,11 @@ from django.db.models.functions import Cast
 
 from agents.errors import AgentNotFound, BlueprintNotFound, RenewalNotFound
 from agents.risk import MEDIUM
+from compliance.stores.portions import JobRows
 from compliance.stores.rows import TenantRows
 
 if TYPE_CHECKING:
     from agents.models import Agent, Blueprint, BlueprintRenewal
-
-PATIENCE: Final = timedelta(seconds=5)
-"""How long the renewal of a certificate may take before another process goes on."""
 
 
 def is_in_mode(enforcement: str) -> Q:
@@ -86,14 +83,8 @@ class BlueprintQuerySet(TenantRows["Blueprint"]):
     missing = BlueprintNotFound
 
 
-class BlueprintRenewalQuerySet(TenantRows["BlueprintRenewal"]):
+class BlueprintRenewalQuerySet(JobRows["BlueprintRenewal"]):
     """Renewals of blueprints' agents in the current environment."""
 
     missing = RenewalNotFound
-
-    def unfinished(self) -> "BlueprintRenewalQuerySet":
-        return self.filter(ended_at=None).select_related("blueprint")
-
-    def idle(self, now: datetime) -> "BlueprintRenewalQuerySet":
-        """Those of which nothing was done for a while."""
-        return self.unfinished().filter(worked_at__lte=now - PATIENCE).order_by("worked_at", "id")
+    is_unfinished = Q(ended_at=None)

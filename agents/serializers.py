@@ -11,6 +11,7 @@ from compliance.api.rest.fields import (
     ChangesSerializer,
     IdField,
     PositiveField,
+    RowSerializer,
     StrictBooleanField,
     StrictCharField,
     StrictFloatField,
@@ -208,7 +209,7 @@ class ReasonSerializer(serializers.Serializer[Any]):
     reason = StrictCharField(max_length=500)
 
 
-class AgentSerializer(serializers.ModelSerializer[Agent]):
+class AgentSerializer(RowSerializer[Agent]):
     """An agent: its profile, who answers for it, its DID, status and risk."""
 
     tenant_id = serializers.UUIDField()
@@ -245,7 +246,6 @@ class AgentSerializer(serializers.ModelSerializer[Agent]):
             *("blueprint_id", "validity_days"),
             *("did", "dormant_at", "created_at", "updated_at"),
         ]
-        read_only_fields = fields
 
 
 class UpdatedAgentSerializer(AgentSerializer):
@@ -260,7 +260,6 @@ class UpdatedAgentSerializer(AgentSerializer):
 
     class Meta(AgentSerializer.Meta):
         fields = [*AgentSerializer.Meta.fields, "renewal_needed_for"]
-        read_only_fields = fields
 
 
 def shown_agent(agent: Agent) -> dict[str, Any]:

@@ -186,9 +186,8 @@ def fall_dormant(
     """Mark and announce an active agent without an event for so many days; the caller holds its row lock."""
     agent.dormant_at = now
     sql.update(agent, "dormant_at")
-    last = written(last_event_at) if last_event_at else None
     said = f"Agent {agent.name} is dormant: no event for {days} days"
-    told = {"last_event_at": last, "days": days}
+    told = {"last_event_at": written(last_event_at), "days": days}
     _record(agent, AuditAction.AGENT_DORMANT, actor, now, said, **told)
     _publish(agent, EventName.AGENT_DORMANT, now, name=agent.name, **told)
     mailing.tell_owner(
@@ -249,7 +248,7 @@ def halt(*, agent: Agent, strikes: int, reason: str, actor: Actor, now: datetime
 
     The caller holds its row lock. Does nothing to a suspended or retired agent.
     """
-    if agent.status not in (AgentStatus.RETIRED, AgentStatus.SUSPENDED):
+    if not agent.is_stopped:
         agent.stopped_by_strikes = strikes
         sql.update(agent, "stopped_by_strikes")
         suspend(agent=agent, reason=reason, actor=actor, now=now)

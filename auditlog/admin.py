@@ -207,7 +207,6 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
     )
     short_description = part_column("description", "description", _clamped, is_listed=True)
     metadata_shown = part_column("metadata", "metadata", lambda row: pretty_json(row.metadata))
-    identifier = column("ID", lambda row: code(row.pk))
     seal = column("seal", seal_chip)
     tenant = column(
         "tenant",

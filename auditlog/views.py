@@ -6,7 +6,6 @@ from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.response import Response
-from rest_framework.serializers import ModelSerializer
 
 from auditlog.exporting.export import open_export
 from auditlog.exporting.formats import FORMATS
@@ -16,6 +15,7 @@ from auditlog.proving.proofs import export_file
 from auditlog.vocabulary import ActorKind, ActorType
 from compliance.api.gate import Scope
 from compliance.api.pagination import keyset_page, page, read_choice, read_limit
+from compliance.api.rest.fields import RowSerializer
 from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.schema import BEFORE, EXACT_LIMIT, KEYED, MOMENT, errors, paged
 from compliance.api.rest.views import ApiViewSet
@@ -38,7 +38,7 @@ FILTERS = [
 ]  # fmt: skip
 
 
-class AuditLogSerializer(ModelSerializer[AuditEntry]):
+class AuditLogSerializer(RowSerializer[AuditEntry]):
     """An AuditLog entry of the interface specification."""
 
     class Meta:
@@ -47,7 +47,6 @@ class AuditLogSerializer(ModelSerializer[AuditEntry]):
             *("id", "event_type", "actor_type", "actor_kind", "actor_id"),
             *("description", "affected_id", "metadata", "created_at"),
         ]
-        read_only_fields = fields
         extra_kwargs: ClassVar = {
             "actor_id": {
                 "help_text": (

@@ -191,7 +191,6 @@ class CertificateAdmin(SerialColumns, AgentColumn, TenantScopedAdmin):
     key_reference = column("key reference", lambda row: code(row.kms_key_arn))
     private_key = column("private key", lambda row: WHERE_KEYS_LIE[row.key_storage])
     pem = column("PEM", lambda row: block(row.certificate_pem))
-    identifier = column("ID", lambda row: code(row.pk))
 
 
 @admin.register(models.CertificateAuthority)

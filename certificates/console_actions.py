@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from agents.models import AgentStatus
-from auditlog.actors.requests import actor_of
+from auditlog.actors.requests import user_of
 from certificates import services
 from certificates.models import CertificateStatus
 from compliance.console.actions import ActionCall, ConfirmedAction
@@ -20,11 +20,7 @@ def _run(
 
     def run(call: ActionCall) -> str:
         changed = service(
-            **{identifier: call.row.id},
-            tenant_id=call.row.tenant_id,
-            reason=call.data["reason"],
-            actor=actor_of(call.request),
-            now=call.now,
+            **{identifier: call.row.id}, reason=call.data["reason"], **user_of(call.request, call.row)
         )
         return done(changed)
 

@@ -13,7 +13,6 @@ from agents.models import Agent
 from agents.serializers import AgentSerializer, ReasonSerializer, shown_agent
 from agents.views import AGENT_ID
 from auditlog.actors.requests import caller_of
-from auditlog.vocabulary import Actor
 from certificates import services
 from certificates.issuing import issuance
 from certificates.models import Certificate, CertificateStatus
@@ -79,11 +78,9 @@ def _renewed(request: ApiRequest, service: Callable[..., Certificate], **target:
 
 
 def _issued(request: ApiRequest, service: Callable[..., Certificate], **target: str) -> Response:
-    moment = now()
-    certificate = service(
-        tenant_id=request.auth.tenant_id, actor=Actor.api_key(request.auth.id), now=moment, **target
-    )
-    return ok(CertificateSerializer(certificate, context={"now": moment}).data, status=201)
+    asked = caller_of(request)
+    certificate = service(**asked, **target)
+    return ok(CertificateSerializer(certificate, context={"now": asked["now"]}).data, status=201)
 
 
 def _changed(request: ApiRequest, service: Callable[..., Agent], agent_id: str) -> Response:

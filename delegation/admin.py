@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
-from auditlog.actors.requests import actor_of
+from auditlog.actors.requests import user_of
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, SystemAdmin, TenantScopedAdmin
 from compliance.console.display import chip, chips, code, column, pretty_json, status_chip, visible
@@ -29,13 +29,7 @@ TONES = {
 
 
 def revoke(call: ActionCall) -> str:
-    row = services.revoke(
-        tenant_id=call.row.tenant_id,
-        token_id=call.row.id,
-        reason=call.data["reason"],
-        actor=actor_of(call.request),
-        now=call.now,
-    )
+    row = services.revoke(token_id=call.row.id, reason=call.data["reason"], **user_of(call.request, call.row))
     return f"The token for {visible(row.principal)} and all that came of it are revoked."
 
 

@@ -15,7 +15,7 @@ from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from agents.admin import AgentAdmin
 from auditlog.actors.names import NamesActors, actor_shown, names_of
-from auditlog.actors.requests import actor_of
+from auditlog.actors.requests import user_of
 from compliance.console.access import access_of
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantScopedAdmin
@@ -69,13 +69,11 @@ class NoteForm(forms.Form):
 
 def _review(call: ActionCall, verdict: ReviewVerdict) -> str:
     made, _ = reviewing.review(
-        tenant_id=call.row.tenant_id,
         event_id=call.row.id,
         verdict=verdict,
         note=call.data["note"] or None,
         case_number=call.data["case_number"] or None,
-        actor=actor_of(call.request),
-        now=call.now,
+        **user_of(call.request, call.row),
     )
     if verdict == ReviewVerdict.DISMISSED:
         return "The event is dismissed: to its agent it is ordinary from now on."
@@ -208,7 +206,6 @@ class BehaviorEventAdmin(EventRowAdmin):
     risk = column("risk", lambda event: score_chip(event.risk_score, event.risk_band))
     verdict = column("review", lambda event: status_chip(event.said))
     details_json = column("details", lambda event: pretty_json(event.details))
-    identifier = column("ID", lambda event: code(event.pk))
 
     @display(description="reasons")
     def why(self, event: BehaviorEvent) -> str:

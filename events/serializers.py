@@ -5,7 +5,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from compliance.api.rest.fields import StrictCharField
+from compliance.api.rest.fields import RowSerializer, StrictCharField
 from compliance.core.errors import ServiceError
 from events.endpoints import SHOWN, shown
 from events.ingest.event_input import MAX_BATCH
@@ -61,7 +61,7 @@ def shown_result(outcome: ScoredEvent | BehaviorEvent | ServiceError) -> dict[st
     return {"status": 201, "data": shown(outcome)}
 
 
-class BehaviorEventSerializer(serializers.ModelSerializer[Any]):
+class BehaviorEventSerializer(RowSerializer[Any]):
     """A BehaviorEvent of the interface specification."""
 
     agent_id = serializers.UUIDField()
@@ -71,7 +71,6 @@ class BehaviorEventSerializer(serializers.ModelSerializer[Any]):
     class Meta:
         model = BehaviorEvent
         fields: tuple[str, ...] = SHOWN
-        read_only_fields: tuple[str, ...] = fields
 
 
 class BatchResultSerializer(serializers.Serializer[Any]):
@@ -100,7 +99,7 @@ class ReviewSerializer(serializers.Serializer[Any]):
     note = StrictCharField(max_length=1000, required=False, allow_null=True)
 
 
-class EventReviewSerializer(serializers.ModelSerializer[Any]):
+class EventReviewSerializer(RowSerializer[Any]):
     """An officer's verdict on an event."""
 
     reviewed_by = serializers.CharField(
@@ -119,7 +118,6 @@ class EventReviewSerializer(serializers.ModelSerializer[Any]):
     class Meta:
         model = EventReview
         fields = ["id", "event_id", "verdict", "note", "marked", "reviewed_by", "reviewed_at"]
-        read_only_fields = fields
 
 
 class ExplainedEventSerializer(BehaviorEventSerializer):
@@ -130,4 +128,3 @@ class ExplainedEventSerializer(BehaviorEventSerializer):
 
     class Meta(BehaviorEventSerializer.Meta):
         fields = EXPLAINED
-        read_only_fields = fields

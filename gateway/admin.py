@@ -10,19 +10,19 @@ from django.urls import reverse
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextInputWidget
 
-from auditlog.actors.requests import actor_of
+from agents.models import MAX_ACTION_NAME
+from auditlog.actors.requests import user_of
 from compliance.console.access import DEVELOPERS
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, TenantEditedAdmin
 from compliance.console.display import EMPTY, chip, chips, code, status_chip, visible
 from compliance.console.filters import ChoicesDropdownFilter, tenant_filter
 from compliance.console.navigation import NavigationLine
-from compliance.core.clock import now
 from compliance.core.plain_text import is_plain_text
 from delegation.jose.tokens import MAX_NAME_LENGTH
 from gateway import services
 from gateway.access.admin import AskPolicyAdmin
-from gateway.models import MAX_ACTION_LENGTH, MAX_ROUTE_NAME, AskPolicy, GatewayCredential, GatewayRoute
+from gateway.models import MAX_ROUTE_NAME, AskPolicy, GatewayCredential, GatewayRoute
 from gateway.serializers import ACTION_PATTERN, NAME_PATTERN
 
 
@@ -50,7 +50,7 @@ class GatewayRouteForm(forms.ModelForm):
         "anyone who holds it; a bound token needs a proof by its key.",
     )
     action = forms.CharField(
-        max_length=MAX_ACTION_LENGTH,
+        max_length=MAX_ACTION_NAME,
         validators=[
             RegexValidator(
                 rf"^{ACTION_PATTERN}\Z", "Must be printable ASCII without spaces, quotes and backslashes."
@@ -91,9 +91,7 @@ class GatewayRouteForm(forms.ModelForm):
 
 
 def _remove(call: ActionCall) -> HttpResponse:
-    services.delete(
-        tenant_id=call.row.tenant_id, route_id=call.row.pk, actor=actor_of(call.request), now=call.now
-    )
+    services.delete(route_id=call.row.pk, **user_of(call.request, call.row))
     messages.success(call.request, "The route is removed.")
     return HttpResponseRedirect(reverse("admin:gateway_gatewayroute_changelist"))
 
@@ -153,12 +151,10 @@ class GatewayRouteAdmin(TenantEditedAdmin):
     band = display(
         lambda self, row: status_chip(row.highest_band), description="highest band", ordering="highest_band"
     )
-    identifier = display(lambda self, row: code(row.pk), description="ID")
 
     def save_model(self, request: HttpRequest, obj: GatewayRoute, form: Any, change: bool) -> None:
-        given, actor = {name: form.cleaned_data[name] for name in services.FIELDS}, actor_of(request)
+        given, asked = {name: form.cleaned_data[name] for name in services.FIELDS}, user_of(request, obj)
         if change:
-            services.update(tenant_id=obj.tenant_id, route_id=obj.pk, changes=given, actor=actor, now=now())
+            services.update(route_id=obj.pk, changes=given, **asked)
         else:
-            made = services.create(tenant_id=obj.tenant_id, fields=given, actor=actor, now=now())
-            obj.pk = made.pk
+            obj.pk = services.create(fields=given, **asked).pk

@@ -17,7 +17,6 @@ class GatewayRouteQuerySet(TenantRows["GatewayRoute"]):
     missing = RouteNotFound
 
 
-MAX_ACTION_LENGTH = MAX_ACTION_NAME
 MAX_ROUTE_NAME = 63
 
 
@@ -55,7 +54,7 @@ class GatewayRoute(models.Model):
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="gateway_routes")
     name = models.CharField(max_length=MAX_ROUTE_NAME)
     credentials = ArrayField(models.CharField(max_length=8, choices=GatewayCredential.choices))
-    action = models.CharField(max_length=MAX_ACTION_LENGTH, null=True)  # noqa: DJ001  (null in the API)
+    action = models.CharField(max_length=MAX_ACTION_NAME, null=True)  # noqa: DJ001  (null in the API)
     audience = models.CharField(max_length=MAX_NAME_LENGTH, null=True)  # noqa: DJ001
     highest_band = models.CharField(max_length=8, choices=[(band, band) for band in BANDS], default="high")
     root = models.CharField(max_length=16, choices=GatewayRoot.choices, default=GatewayRoot.ANY)
@@ -104,7 +103,7 @@ class AskPolicy(models.Model):
     agent_id = models.UUIDField(null=True)
     route = models.ForeignKey(GatewayRoute, on_delete=models.CASCADE, null=True, related_name="ask_policies")
     ask_from = models.CharField(max_length=8, choices=AskFrom.choices, default=AskFrom.NEVER)
-    always_ask = ArrayField(models.CharField(max_length=MAX_ACTION_LENGTH), default=list)
+    always_ask = ArrayField(models.CharField(max_length=MAX_ACTION_NAME), default=list)
     ttl_seconds = models.PositiveIntegerField(default=DEFAULT_TTL)
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()

@@ -6,16 +6,16 @@ from typing import Any, ClassVar
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from agents.models import MAX_ACTION_NAME
 from agents.risk import BANDS
 from compliance.api.answers import service_header
 from compliance.api.rest import fields
-from compliance.api.rest.fields import ChangesSerializer
+from compliance.api.rest.fields import ChangesSerializer, RowSerializer
 from delegation.jose.tokens import RootAssurance, shown_chain
 from delegation.serializers import ChainActorSerializer, NameField
 from gateway.deciding.decisions import Passage
 from gateway.deciding.requests import ACTION, ROUTE
 from gateway.models import (
-    MAX_ACTION_LENGTH,
     MAX_ROUTE_NAME,
     GatewayAgents,
     GatewayCredential,
@@ -62,7 +62,7 @@ class RouteNameField(_PatternField):
 
 @_described
 class RouteActionField(_PatternField):
-    pattern, longest, told = ACTION_PATTERN, MAX_ACTION_LENGTH, _ACTION
+    pattern, longest, told = ACTION_PATTERN, MAX_ACTION_NAME, _ACTION
 
 
 class _CredentialsField(serializers.ListField):
@@ -121,7 +121,7 @@ class UpdateRouteSerializer(RouteInputSerializer, ChangesSerializer):
     credentials = _CredentialsField(required=False)
 
 
-class GatewayRouteSerializer(serializers.ModelSerializer[GatewayRoute]):
+class GatewayRouteSerializer(RowSerializer[GatewayRoute]):
     """A route of a tenant's gateways."""
 
     credentials = serializers.ListField(child=serializers.ChoiceField(GatewayCredential.choices))
@@ -129,7 +129,6 @@ class GatewayRouteSerializer(serializers.ModelSerializer[GatewayRoute]):
     class Meta:
         model = GatewayRoute
         fields = ["id", *FIELDS, "created_at", "updated_at"]
-        read_only_fields = fields
 
 
 class PassageSerializer(serializers.Serializer[Any]):

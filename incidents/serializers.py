@@ -7,6 +7,7 @@ from rest_framework import serializers
 
 from compliance.api.rest.fields import (
     ChangesSerializer,
+    RowSerializer,
     StrictCharField,
     StrictDateTimeField,
     StrictIntegerField,
@@ -47,7 +48,7 @@ class ClockSerializer(serializers.Serializer[Any]):
     met_at = serializers.DateTimeField(allow_null=True, help_text="When the report was sent, as stated.")
 
 
-class TimelineEntrySerializer(serializers.ModelSerializer[TimelineEntry]):
+class TimelineEntrySerializer(RowSerializer[TimelineEntry]):
     """One thing that happened."""
 
     kind = serializers.ChoiceField(choices=EntryKind.choices)
@@ -62,28 +63,25 @@ class TimelineEntrySerializer(serializers.ModelSerializer[TimelineEntry]):
             *("id", "kind", "at", "actor_kind", "actor_id", "text"),
             *("event_id", "certificate_id", "serial_number", "data"),
         ]
-        read_only_fields = fields
 
 
-class TouchedAgentSerializer(serializers.ModelSerializer[TouchedAgent]):
+class TouchedAgentSerializer(RowSerializer[TouchedAgent]):
     """An agent of an incident, since when and why."""
 
     class Meta:
         model = TouchedAgent
         fields = ["agent_id", "agent_name", "since", "why"]
-        read_only_fields = fields
 
 
-class TouchedCertificateSerializer(serializers.ModelSerializer[TouchedCertificate]):
+class TouchedCertificateSerializer(RowSerializer[TouchedCertificate]):
     """A certificate of an incident's agent, since when and why."""
 
     class Meta:
         model = TouchedCertificate
         fields = ["certificate_id", "serial_number", "agent_id", "since", "why"]
-        read_only_fields = fields
 
 
-class IncidentSerializer(serializers.ModelSerializer[Incident]):
+class IncidentSerializer(RowSerializer[Incident]):
     """An incident with its clocks."""
 
     reference = serializers.CharField(help_text="A short name for letters; not unique.")
@@ -99,7 +97,6 @@ class IncidentSerializer(serializers.ModelSerializer[Incident]):
     class Meta:
         model = Incident
         fields = ["reference", *_OWN, "merged_into", "agents", "clocks"]
-        read_only_fields = fields
 
 
 class IncidentDetailSerializer(IncidentSerializer):
@@ -110,7 +107,6 @@ class IncidentDetailSerializer(IncidentSerializer):
 
     class Meta(IncidentSerializer.Meta):
         fields = [*IncidentSerializer.Meta.fields, "certificates", "timeline"]
-        read_only_fields = fields
 
 
 class DigestField(serializers.RegexField):

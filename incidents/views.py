@@ -6,7 +6,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.response import Response
 
-from auditlog.vocabulary import Actor
+from auditlog.actors.requests import caller_of
 from compliance.api.gate import Scope
 from compliance.api.pagination import newest_first, ok, read_choice, read_id
 from compliance.api.rest.requests import ApiRequest
@@ -98,13 +98,6 @@ class IncidentViewSet(ApiViewSet):
         },
     )
     def partial_update(self, request: ApiRequest, incident_id: str) -> Response:
-        moment, given = now(), validated(UpdateIncidentSerializer, request)
+        asked, given = caller_of(request), validated(UpdateIncidentSerializer, request)
         change = merging.merge if "into" in given else services.update
-        incident = change(
-            tenant_id=request.auth.tenant_id,
-            incident_id=incident_id,
-            **given,
-            actor=Actor.api_key(request.auth.id),
-            now=moment,
-        )
-        return ok(shown_detail(incident, moment))
+        return ok(shown_detail(change(incident_id=incident_id, **given, **asked), asked["now"]))

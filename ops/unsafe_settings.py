@@ -30,7 +30,6 @@ LONGEST_PUBLIC_PREFIX = {4: 12, 6: 28}
 SHARED_ADDRESSES = IPv4Network("100.64.0.0/10")
 """Addresses of carriers and clouds' own networks (RFC 6598), which Python counts as neither kind."""
 ENCRYPTED_MODES = frozenset({"require", "verify-ca", "verify-full"})
-DOCUMENTATION_ARC = "1.3.6.1.4.1.32473"
 
 
 def check_unsafe(**kwargs: Any) -> list[CheckMessage]:

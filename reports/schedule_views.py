@@ -83,7 +83,7 @@ class ReportScheduleViewSet(ApiViewSet):
         return newest_first(
             ReportSchedule.objects.for_tenant(request.auth.tenant_id),
             request,
-            lambda rows: ReportScheduleSerializer(rows, many=True).data,
+            ReportScheduleSerializer.all_of,
             field="created_at",
         )
 

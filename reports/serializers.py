@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from compliance.api.pagination import Cursor
-from compliance.api.rest.fields import ChangesSerializer, IdField
+from compliance.api.rest.fields import ChangesSerializer, IdField, RowSerializer
 from compliance.api.rest.schema import MOMENT
 from compliance.core.clock import now
 from compliance.core.encodings import b64_encode
@@ -66,7 +66,7 @@ class RequestReportSerializer(serializers.Serializer[Any]):
         return attrs
 
 
-class ReportSerializer(serializers.ModelSerializer[Report]):
+class ReportSerializer(RowSerializer[Report]):
     """A report's state; `digest` once it is ready."""
 
     status = serializers.ChoiceField(choices=ReportStatus.choices)
@@ -82,7 +82,6 @@ class ReportSerializer(serializers.ModelSerializer[Report]):
             *("id", "type", "status", "period_start", "period_end", "agent_ids", "digest"),
             *("created_at", "completed_at"),
         ]
-        read_only_fields = fields
 
     def get_digest(self, report: Report) -> str | None:
         return report.digest or None
@@ -101,7 +100,7 @@ class UpdateScheduleSerializer(ChangesSerializer):
     cadence = serializers.ChoiceField(choices=Cadence.choices, required=False)
 
 
-class ReportScheduleSerializer(serializers.ModelSerializer[ReportSchedule]):
+class ReportScheduleSerializer(RowSerializer[ReportSchedule]):
     """A schedule; `next_start` begins the period that it reports next."""
 
     type = serializers.ChoiceField(choices=ReportType.choices)
@@ -110,7 +109,6 @@ class ReportScheduleSerializer(serializers.ModelSerializer[ReportSchedule]):
     class Meta:
         model = ReportSchedule
         fields = ["id", "type", "cadence", "next_start", "created_at", "ended_at"]
-        read_only_fields = fields
 
 
 class ReportDocumentSerializer(serializers.Serializer[Report]):

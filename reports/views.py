@@ -119,9 +119,7 @@ class ReportViewSet(ApiViewSet):
         status = read_choice(params, "status", ReportStatus.values)
         chosen = {name: value for name, value in (("type", kind), ("status", status)) if value}
         reports = Report.objects.for_tenant(request.auth.tenant_id).filter(**chosen).without_files()
-        return newest_first(
-            reports, request, lambda rows: ReportSerializer(rows, many=True).data, field="created_at"
-        )
+        return newest_first(reports, request, ReportSerializer.all_of, field="created_at")
 
     @extend_schema(
         operation_id="getReport",

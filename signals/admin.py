@@ -8,7 +8,7 @@ from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest
 from unfold.decorators import display
 
-from auditlog.actors.requests import actor_of
+from auditlog.actors.requests import user_of
 from compliance.console.access import DEVELOPERS
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, TenantScopedAdmin
@@ -21,9 +21,7 @@ from signals.vocabulary import StreamStatus
 
 
 def _of(call: ActionCall) -> dict[str, Any]:
-    stream: Any = call.row
-    actor = actor_of(call.request)
-    return {"tenant_id": stream.tenant_id, "stream_id": stream.id, "actor": actor, "now": call.now}
+    return {"stream_id": call.row.id, **user_of(call.request, call.row)}
 
 
 def _pause(call: ActionCall) -> str:
@@ -105,7 +103,6 @@ class StreamAdmin(TenantScopedAdmin):
         lambda self, row: moment(row.last_delivered_at) if row.last_delivered_at else EMPTY,
         description="last delivery",
     )
-    identifier = display(lambda self, row: code(row.pk), description="ID")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows: QuerySet[Any] = super().get_queryset(request)

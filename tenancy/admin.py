@@ -88,7 +88,6 @@ class TenantAdmin(TenantScopedAdmin):
         made = services.create_tenant(name=form.cleaned_data["name"], actor=actor_of(request), now=now())
         obj.pk, obj.created_at = made.pk, made.created_at
 
-    identifier = display(lambda self, tenant: code(tenant.pk), description="ID")
     rule = column(
         "rule",
         lambda tenant: (

@@ -122,7 +122,6 @@ class WebhookAdmin(TenantEditedAdmin):
     short_address = display(lambda self, row: code(shortened(row.url)), description="URL", ordering="url")
     address = display(lambda self, row: code(row.url), description="URL")
     event_chips = display(lambda self, row: chips(row.events), description="events")
-    identifier = display(lambda self, row: code(row.pk), description="ID")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         webhooks: Any = super().get_queryset(request)

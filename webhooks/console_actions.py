@@ -15,7 +15,7 @@ from unfold.widgets import (
     UnfoldAdminTextInputWidget,
 )
 
-from auditlog.actors.requests import actor_of
+from auditlog.actors.requests import user_of
 from compliance.console.access import WEBHOOK_KEEPERS
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.secrets import refuse_repeated, secret_page
@@ -60,8 +60,7 @@ def _action(
 
 
 def _arguments(call: ActionCall, webhook: Any) -> dict[str, Any]:
-    actor = actor_of(call.request)
-    return {"tenant_id": webhook.tenant_id, "webhook_id": webhook.id, "actor": actor, "now": call.now}
+    return {"webhook_id": webhook.id, **user_of(call.request, webhook)}
 
 
 @_action("test", "Send test", "send")

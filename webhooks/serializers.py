@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework import serializers
 
 from compliance.api.rest import fields
-from compliance.api.rest.fields import ChangesSerializer
+from compliance.api.rest.fields import ChangesSerializer, RowSerializer
 from compliance.outbound.addresses import MAX_URL_LENGTH
 from webhooks.models import Attempt, Delivery, Format, Webhook
 from webhooks.services import RECOVERY_LIMIT
@@ -87,7 +87,7 @@ class RecoveredSerializer(serializers.Serializer[Any]):
     )
 
 
-class WebhookSerializer(serializers.ModelSerializer[Webhook]):
+class WebhookSerializer(RowSerializer[Webhook]):
     """A Webhook of the interface specification, without its secret."""
 
     events = serializers.ListField(child=serializers.ChoiceField(EventName.choices))
@@ -105,7 +105,6 @@ class WebhookSerializer(serializers.ModelSerializer[Webhook]):
             *("id", "url", "events", "active", "description", "format", "secret_hint"),
             *("previous_secret_until", "disabled_at", "created_at", "updated_at"),
         ]
-        read_only_fields = fields
 
 
 class WebhookWithSecretSerializer(WebhookSerializer):
@@ -115,20 +114,18 @@ class WebhookWithSecretSerializer(WebhookSerializer):
 
     class Meta(WebhookSerializer.Meta):
         fields = [*WebhookSerializer.Meta.fields, "secret"]
-        read_only_fields = fields
 
 
-class AttemptSerializer(serializers.ModelSerializer[Attempt]):
+class AttemptSerializer(RowSerializer[Attempt]):
     """One attempt of a delivery; `duration_ms` is null while it lasts, or if its sender died."""
 
     class Meta:
         model = Attempt
         fields = ["number", "url", "started_at", "duration_ms", "response_status", "response_body", "error"]
-        read_only_fields = fields
         extra_kwargs = {"response_body": {"help_text": "The first 4 KB of the answer's body."}}
 
 
-class DeliverySerializer(serializers.ModelSerializer[Delivery]):
+class DeliverySerializer(RowSerializer[Delivery]):
     """The delivery of an event to a webhook, with its attempts."""
 
     webhook_id = serializers.UUIDField()
@@ -142,4 +139,3 @@ class DeliverySerializer(serializers.ModelSerializer[Delivery]):
             *("id", "webhook_id", "event_id", "event", "status", "trigger", "attempt_count"),
             *("max_attempts", "next_attempt_at", "created_at", "completed_at", "attempts"),
         ]
-        read_only_fields = fields

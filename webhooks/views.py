@@ -162,9 +162,7 @@ class DeliveryViewSet(ApiViewSet):
             .with_status(read_choice(params, "status", DeliveryStatus.values))
             .with_history()
         )
-        return newest_first(
-            deliveries, request, lambda rows: DeliverySerializer(rows, many=True).data, field="created_at"
-        )
+        return newest_first(deliveries, request, DeliverySerializer.all_of, field="created_at")
 
     @extend_schema(
         operation_id="redeliverWebhookDelivery",

@@ -30,6 +30,7 @@ from compliance.api.rest.fields import (
     ChangesSerializer,
     ClosedSerializer,
     IdField,
+    RowSerializer,
     StrictCharField,
     StrictIntegerField,
     TrueField,
@@ -95,7 +96,7 @@ class UpdateBlueprintSerializer(BlueprintFieldsSerializer, ChangesSerializer):
     name = StrictCharField(max_length=255, required=False)
 
 
-class BlueprintSerializer(serializers.ModelSerializer[Blueprint]):
+class BlueprintSerializer(RowSerializer[Blueprint]):
     """A blueprint."""
 
     permitted_actions = serializers.ListField(child=serializers.CharField(), allow_null=True)
@@ -111,7 +112,6 @@ class BlueprintSerializer(serializers.ModelSerializer[Blueprint]):
             *("owner", "backup_owner", "validity_days", "alarm_budget", "ask_policy"),
             *("created_at", "updated_at"),
         )
-        read_only_fields = fields
 
 
 class ChangedBlueprintSerializer(BlueprintSerializer):
@@ -121,7 +121,6 @@ class ChangedBlueprintSerializer(BlueprintSerializer):
 
     class Meta(BlueprintSerializer.Meta):
         fields = (*BlueprintSerializer.Meta.fields, "differing")
-        read_only_fields = fields
 
 
 class BlueprintAgentSerializer(serializers.Serializer[Any]):
@@ -151,7 +150,7 @@ class RenewBlueprintSerializer(ClosedSerializer):
         return attrs
 
 
-class ListedRenewalSerializer(serializers.ModelSerializer[BlueprintRenewal]):
+class ListedRenewalSerializer(RowSerializer[BlueprintRenewal]):
     """A renewal, and how far it is."""
 
     blueprint_id = serializers.UUIDField()
@@ -170,7 +169,6 @@ class ListedRenewalSerializer(serializers.ModelSerializer[BlueprintRenewal]):
             *("id", "blueprint_id", "matched", *RenewalOutcome.values),
             *("started_at", "ended_at"),
         )
-        read_only_fields = fields
 
 
 class UnrenewedAgentSerializer(serializers.Serializer[Any]):
@@ -190,4 +188,3 @@ class BlueprintRenewalSerializer(ListedRenewalSerializer):
 
     class Meta(ListedRenewalSerializer.Meta):
         fields = (*ListedRenewalSerializer.Meta.fields, "unrenewed")
-        read_only_fields = fields

@@ -23,6 +23,11 @@ def caller_of(request: ApiRequest) -> dict[str, Any]:
     return {"tenant_id": request.auth.tenant_id, "actor": Actor.api_key(request.auth.id), "now": now()}
 
 
+def user_of(request: HttpRequest, row: Any) -> dict[str, Any]:
+    """Return what `caller_of` does, of the signed-in user who acts on a tenant's row."""
+    return {"tenant_id": row.tenant_id, "actor": actor_of(request), "now": now()}
+
+
 def record_download(request: HttpRequest, **more: Any) -> None:
     """Audit that the signed-in user takes a file of the tenant's away; arguments as `record_taken`'s."""
     record_taken(actor=actor_of(request), **more)

@@ -13,7 +13,7 @@ from agents.blueprints import services as blueprints
 from agents.blueprints.serializers import CreateBlueprintSerializer
 from agents.models import OWNER_ROLES, Blueprint, BlueprintRenewal
 from agents.views import with_owner_columns
-from auditlog.actors.requests import actor_of
+from auditlog.actors.requests import user_of
 from certificates.renewing import services
 from compliance.api.exceptions import describe
 from compliance.console.access import OFFICERS
@@ -116,11 +116,9 @@ def _differs_in(agent: Any, blueprint: Blueprint) -> str:
 
 def renew(call: ActionCall) -> HttpResponse:
     renewal = services.begin(
-        tenant_id=call.row.tenant_id,
         blueprint_id=call.row.id,
         agent_ids=None if ALL in call.data["agents"] else call.data["agents"],
-        actor=actor_of(call.request),
-        now=call.now,
+        **user_of(call.request, call.row),
     )
     messages.success(
         call.request, f"{renewal.matched} agents are being renewed; this page shows how far it is."
@@ -185,14 +183,13 @@ class BlueprintAdmin(TenantEditedAdmin):
     permitted = column("permitted actions", lambda row: chips(row.permitted_actions or [], "primary"))
     limits = column("financial scope", lambda row: pretty_json(row.financial_scope))
     asks = column("ask policy", lambda row: pretty_json(row.ask_policy))
-    identifier = column("ID", lambda row: code(row.pk))
     differing_agents = column("differ", _differing)
 
     def save_model(self, request: HttpRequest, obj: Blueprint, form: Any, change: bool) -> None:
         fields = form.cleaned_data["stated"]
         if fields["ask_policy"] != form.initial["ask_policy"]:
             check_shown(request, "change an ask policy")
-        told: dict[str, Any] = {"tenant_id": obj.tenant_id, "actor": actor_of(request), "now": now()}
+        told = user_of(request, obj)
         if not change:
             obj.pk = blueprints.create(fields=fields, **told).pk
             return
@@ -227,5 +224,4 @@ class BlueprintRenewalAdmin(TenantScopedAdmin):
         "agents", lambda row: facts((name, str(count)) for name, count in services.counts_of(row).items())
     )
     unrenewed = column("not renewed", _unrenewed)
-    identifier = column("ID", lambda row: code(row.pk))
     officer = column("started by", lambda row: code(row.started_by))

@@ -37,7 +37,6 @@ from compliance.stores.portions import JobPhase, Jobs
 
 RENEW: Final = "certificates.renew_of_blueprint"
 """The task that goes on with a renewal."""
-STAYING: Final = (AgentStatus.SUSPENDED, AgentStatus.RETIRED)
 
 
 def agents_of(blueprint: Blueprint, now: datetime) -> AgentQuerySet:
@@ -93,15 +92,16 @@ def begin(
     return renewal
 
 
-def counted(renewals: BlueprintRenewalQuerySet) -> BlueprintRenewalQuerySet:
+def with_counts(renewals: BlueprintRenewalQuerySet) -> BlueprintRenewalQuerySet:
     """Add how many agents have each outcome, by its name."""
     counts = {one: Count("agents", filter=Q(agents__outcome=one)) for one in RenewalOutcome.values}
-    return renewals.annotate(**counts)
+    found: BlueprintRenewalQuerySet = renewals.annotate(**counts)
+    return found
 
 
 def counts_of(renewal: BlueprintRenewal) -> dict[str, int]:
     """Return how many agents have each outcome."""
-    row = counted(BlueprintRenewal.objects.filter(id=renewal.id)).get()
+    row = with_counts(BlueprintRenewal.objects.filter(id=renewal.id)).get()
     return {name: getattr(row, name) for name in RenewalOutcome.values}
 
 
@@ -128,7 +128,7 @@ def _update(renewal: BlueprintRenewal, rows: list[RenewedAgent], now: datetime) 
 
 def _bring_up(renewal: BlueprintRenewal, blueprint: Blueprint, row: RenewedAgent, now: datetime) -> None:
     agent = Agent.objects.for_tenant(renewal.tenant_id).locked().find(row.agent_id)
-    if agent.status in STAYING:
+    if agent.is_stopped:
         row.outcome, row.error = RenewalOutcome.SKIPPED, f"Agent is {agent.status}"
         return
     changes = brought_up(agent, blueprint)
@@ -179,9 +179,9 @@ def _is_replaced(row: RenewedAgent) -> bool:
     return newest != row.replaced_id
 
 
-def _give_up(renewal: BlueprintRenewal, row_id: Any, now: datetime) -> None:
+def _give_up(renewal: BlueprintRenewal, row_id: Any, now: datetime) -> int:
     error = "The service failed at it; see its log"
-    _due(renewal, now).filter(id=row_id).update(outcome=RenewalOutcome.FAILED, error=error)
+    return _due(renewal, now).filter(id=row_id).update(outcome=RenewalOutcome.FAILED, error=error)
 
 
 def _finish(renewal: BlueprintRenewal, now: datetime) -> None:

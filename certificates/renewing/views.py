@@ -85,9 +85,7 @@ class BlueprintViewSet(ApiViewSet):
     )
     def list(self, request: ApiRequest) -> Response:
         own = Blueprint.objects.for_tenant(request.auth.tenant_id)
-        return newest_first(
-            own, request, lambda rows: BlueprintSerializer(rows, many=True).data, field="created_at"
-        )
+        return newest_first(own, request, BlueprintSerializer.all_of, field="created_at")
 
     @extend_schema(
         operation_id="getBlueprint",
@@ -128,9 +126,8 @@ class BlueprintViewSet(ApiViewSet):
             own = differ if differs else own.exclude(id__in=differ.values("id"))
 
         def show(rows: Sequence[Agent]) -> Collection[Any]:
-            names = ("id", "name", "status")
             return [
-                {name: getattr(one, name) for name in names}
+                {"id": one.id, "name": one.name, "status": one.status}
                 | {"differs_in": services.differs_in(one, blueprint)}
                 for one in rows
             ]
@@ -167,9 +164,7 @@ class BlueprintViewSet(ApiViewSet):
     )
     def renewals(self, request: ApiRequest, blueprint_id: str) -> Response:
         own = _renewals(request).filter(blueprint=_find(request, blueprint_id))
-        return newest_first(
-            own, request, lambda rows: ListedRenewalSerializer(rows, many=True).data, field="started_at"
-        )
+        return newest_first(own, request, ListedRenewalSerializer.all_of, field="started_at")
 
     @extend_schema(
         operation_id="getBlueprintRenewal",
@@ -189,7 +184,7 @@ def _find(request: ApiRequest, blueprint_id: str) -> Blueprint:
 
 
 def _renewals(request: ApiRequest) -> BlueprintRenewalQuerySet:
-    return services.counted(BlueprintRenewal.objects.for_tenant(request.auth.tenant_id))
+    return services.with_counts(BlueprintRenewal.objects.for_tenant(request.auth.tenant_id))
 
 
 def _shown(request: ApiRequest, renewal_id: Any) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from agents.models import Agent, AgentStatus, Blueprint, BlueprintRenewal, RenewedAgent
-from agents.querysets import PATIENCE
 from agents.tests.factories import make_agent, make_blueprint
 from auditlog.models import AuditEntry
 from certificates.issuing import issuance
@@ -15,6 +14,7 @@ from certificates.renewing import services
 from certificates.tests.factories import make_certificate, make_certified_agent
 from compliance.core.clock import now
 from compliance.core.errors import InvalidState, Unavailable
+from compliance.stores.portions import PATIENCE
 from compliance.tests.client import ApiClient
 from tenancy.models import Tenant
 from tenancy.tests.factories import make_key, make_tenant, make_test_key

@@ -30,7 +30,7 @@ from unfold.enums import ActionVariant
 from compliance.console.access import EVERYONE, OPERATORS, ConsoleRole, access_of
 from compliance.console.actions import ActionCall, ConfirmedAction, with_ascii_digits
 from compliance.console.context import may_see
-from compliance.console.display import shortened, spelled, visible
+from compliance.console.display import code, column, shortened, spelled, visible
 from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
 from compliance.core.errors import Invalid, ServiceError
@@ -124,6 +124,7 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
     navigation: ClassVar[NavigationLine | None] = None
     adding: str
     found_by_name = False  # by the search over all pages; by ID it finds every page's rows
+    identifier = column("ID", lambda row: code(row.pk))
     change_form_before_template = "admin/console/related.html"
     list_filter_submit = True
     list_per_page = 50

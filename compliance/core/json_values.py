@@ -13,9 +13,9 @@ MAX_OCTETS = 64 * 1024
 """Octets of JSON that a free-form object of a tenant may take: an event's details, an agent's metadata."""
 
 
-def written(moment: datetime) -> str:
+def written(moment: datetime | None) -> str | None:
     """Return a moment as the API writes it: ISO 8601 in UTC, with a Z."""
-    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment else None
 
 
 def from_stored(text: str | bytes) -> Any:

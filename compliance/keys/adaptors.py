@@ -3,7 +3,7 @@
 from typing import Any, Generic, NoReturn, Self, TypeVar
 
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.padding import AsymmetricPadding, PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.utils import NoDigestInfo, Prehashed
 
@@ -27,9 +27,6 @@ class SignOnly:
         return self
 
     def private_bytes(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise SignsOnly("This private key cannot be exported")
-
-    def private_bytes_raw(self) -> NoReturn:
         raise SignsOnly("This private key cannot be exported")
 
     def private_numbers(self) -> NoReturn:
@@ -87,20 +84,6 @@ class HsmECPrivateKey(_BackendKey[ec.EllipticCurvePublicKey], ec.EllipticCurvePr
 
     def exchange(self, algorithm: ec.ECDH, peer_public_key: ec.EllipticCurvePublicKey) -> NoReturn:
         raise SignsOnly("This key only signs")
-
-
-class HsmEd25519PrivateKey(SignOnly, ed25519.Ed25519PrivateKey):
-    """An Ed25519 key in a token: signs up to `MAX_MESSAGE` octets as they are."""
-
-    def __init__(self, backend: KeyBackend, uri: str, public: bytes) -> None:
-        self._backend, self.uri, self._public = backend, uri, public
-
-    def public_key(self) -> ed25519.Ed25519PublicKey:
-        return ed25519.Ed25519PublicKey.from_public_bytes(self._public)
-
-    def sign(self, data: Any) -> bytes:
-        """Sign; raises as `KeyBackend.sign_ed25519`."""
-        return self._backend.sign_ed25519(self.uri, bytes(data))
 
 
 def adapt(backend: KeyBackend, uri: str, public_key: PublicKey) -> HsmRSAPrivateKey | HsmECPrivateKey:

@@ -3,48 +3,65 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
 from django.db import OperationalError
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 
 from compliance.core import environments
 from compliance.core.errors import Unavailable
 from compliance.core.tasks import enqueue
 from compliance.stores import sql
+from compliance.stores.rows import TenantRows
 from compliance.stores.sweeps import each
 
 log = logging.getLogger(__name__)
 
 Job = TypeVar("Job", bound=Model)
 
+PATIENCE: Final = timedelta(seconds=5)
+"""How long a portion may take before another process goes on with the job."""
+
+
+class JobRows(TenantRows[Job]):
+    """Jobs of the current environment; `worked_at` is when a portion was last done.
+
+    A model without it has an `idle` of its own.
+    """
+
+    is_unfinished: ClassVar[Q]
+
+    def unfinished(self) -> Self:
+        return self.filter(self.is_unfinished)
+
+    def idle(self, now: datetime) -> Self:
+        """Filter by the unfinished jobs on which no process works."""
+        return self.unfinished().filter(worked_at__lte=now - PATIENCE).order_by("worked_at", "id")
+
 
 @dataclass(frozen=True)
 class JobPhase(Generic[Job]):
-    """The rows of a job that are `due`, and the work on at most `portion` of them.
+    """The rows of a job that are `due`, and the `work` on at most `portion` of them in one transaction.
 
-    It gets rows locked in one transaction, and each in one of its own if that fails; where it is `alone`, one
-    row outside of any, in the order of `due`, and returns 1 to go on. `give_up` gets the id of a row at which
-    that fails too, and makes it due no more. A row that another process has locked is left for later.
+    Rows that another process has locked are left for later. If the transaction fails, each row gets one of
+    its own; `give_up` gets the id of a row that fails again, makes it due no more and returns 1. Where `work`
+    is done `alone`, it gets one row outside of any transaction, in the order of `due`, and returns 1, or 0 if
+    the row has to wait.
     """
 
     due: Callable[[Job, datetime], QuerySet[Any]]
     work: Callable[[Job, list[Any], datetime], int | None]
     portion: int
-    give_up: Callable[[Job, Any, datetime], object] | None = None
+    give_up: Callable[[Job, Any, datetime], int] = lambda *_: 0
     alone: bool = False
 
-    def advance(self, job: Job, now: datetime) -> int | None:
-        """Work on a portion but rows locked by others; return how many are done, None if none was due."""
+    def advance(self, job: Job, now: datetime) -> int:
+        """Work on a portion of the due rows; return how many are done or given up."""
         due = self.due(job, now)
         if not self.alone:
             due = due.order_by("id")
-        ids = list(due.values_list("id", flat=True)[: self.portion])
-        if not ids:
-            return None
-        if not self.alone:
             try:
                 return self._together(job, due, now)
             except Unavailable:
@@ -54,14 +71,10 @@ class JobPhase(Generic[Job]):
                     raise
                 # A row must not hold up the others.
                 log.error("a portion of %s failed, its rows follow singly: %s", job.pk, sql.error_name(error))
-        given_up: list[Any] = []
-
-        def give_up(row_id: Any) -> None:
-            if self.give_up is not None:
-                self.give_up(job, row_id, now)
-                given_up.append(row_id)
-
-        return each(ids, partial(self._singly, job, due, now), postpone=give_up) + len(given_up)
+        failed: list[Any] = []
+        ids = due.values_list("id", flat=True)[: self.portion]
+        done = each(ids, partial(self._singly, job, due, now), postpone=failed.append)
+        return done + sum(self.give_up(job, row_id, now) for row_id in failed)
 
     def _together(self, job: Job, due: QuerySet[Any], now: datetime) -> int:
         with environments.atomic():
@@ -86,7 +99,7 @@ class JobPhase(Generic[Job]):
 
 @dataclass(frozen=True)
 class Jobs(Generic[Job]):
-    """The jobs of a kind. Their manager has `unfinished()`, and `idle(now)`: those that nobody works on."""
+    """The jobs of a kind; the manager of `model` is one of `JobRows`."""
 
     model: type[Job]
     task: str
@@ -106,9 +119,8 @@ class Jobs(Generic[Job]):
         if job is None:
             return False
         for phase in self.phases(job):
-            done = phase.advance(job, now)
-            if done is not None:
-                return done > 0
+            if phase.due(job, now).exists():
+                return phase.advance(job, now) > 0
         self.finish(job, now)
         return False
 

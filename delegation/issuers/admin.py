@@ -13,7 +13,7 @@ from unfold.widgets import (
     UnfoldAdminTextInputWidget,
 )
 
-from auditlog.actors.requests import actor_of
+from auditlog.actors.requests import user_of
 from compliance.api.exceptions import describe
 from compliance.console.access import DEVELOPERS
 from compliance.console.actions import ActionCall, ConfirmedAction
@@ -21,7 +21,6 @@ from compliance.console.admin import TenantScopedAdmin
 from compliance.console.display import chip, chips, code, column, pretty_json
 from compliance.console.filters import tenant_filter
 from compliance.console.navigation import NavigationLine
-from compliance.core.clock import now
 from delegation.issuers import key_sets, services
 from delegation.issuers.errors import InvalidIssuer
 from delegation.issuers.models import TrustedIssuer
@@ -80,13 +79,7 @@ class TrustedIssuerForm(forms.ModelForm):
 
 
 def _arguments(call: ActionCall) -> dict[str, Any]:
-    row = call.row
-    return {
-        "tenant_id": row.tenant_id,
-        "issuer_id": row.pk,
-        "actor": actor_of(call.request),
-        "now": call.now,
-    }
+    return {"issuer_id": call.row.pk, **user_of(call.request, call.row)}
 
 
 def switch(call: ActionCall) -> str:
@@ -164,12 +157,11 @@ class TrustedIssuerAdmin(TenantScopedAdmin):
     algorithm_chips = column("algorithms", lambda row: chips(row.algorithms))
     claims = column("required claims", lambda row: pretty_json(row.required_claims))
     pinned = column("pinned keys", lambda row: pretty_json(row.jwks))
-    identifier = column("ID", lambda row: code(row.pk))
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {**DEFAULTS, **super().get_changeform_initial_data(request)}
 
     def save_model(self, request: HttpRequest, obj: TrustedIssuer, form: Any, change: bool) -> None:
         given = {name: form.cleaned_data[name] for name in GIVEN}
-        made = services.create(tenant_id=obj.tenant_id, **given, actor=actor_of(request), now=now())
+        made = services.create(**given, **user_of(request, obj))
         obj.pk = made.pk

@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from compliance.api.rest import fields
-from compliance.api.rest.fields import ChangesSerializer
+from compliance.api.rest.fields import ChangesSerializer, RowSerializer
 from delegation.issuers import key_sets
 from delegation.issuers.models import (
     DEFAULT_AGE,
@@ -147,7 +147,7 @@ class UpdateTrustedIssuerSerializer(TrustedIssuerInputSerializer, ChangesSeriali
     algorithms = _algorithms(required=False)
 
 
-class TrustedIssuerSerializer(serializers.ModelSerializer[TrustedIssuer]):
+class TrustedIssuerSerializer(RowSerializer[TrustedIssuer]):
     """An issuer whose ID tokens the tenant trusts."""
 
     jwks = KeySetField(allow_null=True)
@@ -162,4 +162,3 @@ class TrustedIssuerSerializer(serializers.ModelSerializer[TrustedIssuer]):
             *("id", "issuer", "jwks_uri", "jwks", "audiences", "algorithms", "subject_claim"),
             *("required_claims", "max_age_seconds", "active", "created_at", "updated_at"),
         ]
-        read_only_fields = fields

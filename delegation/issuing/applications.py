@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from agents.models import Agent, AgentDid, AgentStatus
+from agents.models import Agent, AgentDid
 from auditlog.vocabulary import Actor
 from certificates.models import Certificate, CertificateStatus, certified_actions
 from compliance.core import environments
@@ -91,7 +91,7 @@ def with_scope(asked: TokenApplication, found: RequestRows) -> TokenApplication:
 def check(asked: TokenApplication, found: RequestRows) -> None:
     """Raise an error of `delegation` unless the agent may delegate what is asked for."""
     grant, parent, scope = asked.grant, asked.parent, (asked.grant.scope or "").split()
-    if found.agent.status in (AgentStatus.SUSPENDED, AgentStatus.RETIRED):
+    if found.agent.is_stopped:
         raise errors.AgentMayNotDelegate()
     if found.certificate and found.certificate.status_at(asked.now) != CertificateStatus.ACTIVE:
         raise errors.CertificateDoesNotCount()

@@ -13,6 +13,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from auditlog.actors.requests import caller_of
 from auditlog.vocabulary import Actor
 from compliance.api.gate import Scope
 from compliance.api.rest import schema
@@ -137,9 +138,8 @@ class OAuthViewSet(ApiViewSet):
     )
     def revoke(self, request: ApiRequest) -> Response:
         token = forms.of(request._request).require("token")
-        actor = Actor.api_key(request.auth.id)
         try:
-            services.revoke_token(tenant_id=request.auth.tenant_id, token=token, actor=actor, now=now())
+            services.revoke_token(token=token, **caller_of(request))
         except IssuedByAnother as error:
             raise UnauthorizedClient(error.message) from error
         return Response({})

@@ -8,7 +8,6 @@ from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.core.validators import RegexValidator
-from django.db.models import Q
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from unfold.widgets import (
@@ -20,7 +19,7 @@ from unfold.widgets import (
 from agents.admin import SuccessorForm, person_shown
 from agents.serializers import EMAIL_PATTERN
 from auditlog.actors.names import NamesActors, actor_shown
-from auditlog.actors.requests import actor_of
+from auditlog.actors.requests import user_of
 from compliance.console.access import OFFICERS, access_of
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import RowPage, TenantScopedAdmin
@@ -33,7 +32,7 @@ from compliance.core.identifiers import parse_id
 from compliance.core.wording import counted
 from delegation.reviews import services
 from delegation.reviews.facts import items_shown
-from delegation.reviews.models import MOST_NOTE, QUARTER, AccessReview, AccessReviewDecision
+from delegation.reviews.models import MOST_NOTE, QUARTER, AccessReview, AccessReviewDecision, is_undecided
 from people.doors.second_factor import is_shown
 
 ON_A_PAGE = 50
@@ -78,10 +77,9 @@ class AccessReviewForm(forms.ModelForm):
 def agents_page(page: TenantScopedAdmin, request: HttpRequest, review: AccessReview) -> HttpResponse:
     """Show the agents of a review, of which one is selected; a POST decides on it, or on those ticked."""
     url, items = page.row_page_url(review, "agents"), services.items_of(review).order_by("id")
-    is_open = Q(applied_at=None, next_try_at=None)
-    rows = list(items.annotate(is_open=is_open).values_list("agent_id", "is_open"))
-    order = [agent_id for agent_id, _ in rows]
-    waiting = [place for place, (_, is_open) in enumerate(rows) if is_open]
+    order = list(items.values_list("agent_id", flat=True))
+    undecided = {*items.filter(is_undecided()).values_list("agent_id", flat=True)}
+    waiting = [place for place, agent_id in enumerate(order) if agent_id in undecided]
     wanted = parse_id((request.POST if request.method == "POST" else request.GET).get("agent"))
     place = order.index(wanted) if wanted in order else next(iter(waiting), 0)
     if request.method == "POST":
@@ -141,14 +139,12 @@ def _decide(request: HttpRequest, review: AccessReview, agent_id: Any) -> bool:
         return False
     try:
         made = services.decide(
-            tenant_id=review.tenant_id,
             review_id=review.id,
             agent_ids=chosen,
             decision=AccessReviewDecision(decision),
             note=note,
             leave=is_ticked,
-            actor=actor_of(request),
-            now=now(),
+            **user_of(request, review),
         )
     except ServiceError as error:
         messages.error(request, f"Nothing was decided: {error.message}.")
@@ -182,7 +178,7 @@ def _told(facts: dict[str, Any]) -> dict[str, Any]:
         "decision": chip(facts["decision"]) if facts["decision"] else "",
         "removed": [visible(name) for name in facts["removed"]],
         "problem": visible(facts["problem"]),
-        "is_open": not facts["decision"] or (facts["problem"] and facts["applied_at"] is None),
+        "is_open": not facts["is_decided"],
     }
 
 
@@ -214,20 +210,17 @@ class AccessReviewAdmin(NamesActors, TenantScopedAdmin):
         ordering="state",
     )
     shown_match = column("match", lambda row: pretty_json(row.match))
-    identifier = column("ID", lambda row: code(row.pk))
     officer = column("opened by", lambda row: actor_shown(row.started_by, row.actor_name))
     merkle_root = column("Merkle root", lambda row: code(row.root) if row.root else EMPTY)
 
     def save_model(self, request: HttpRequest, obj: AccessReview, form: Any, change: bool) -> None:
-        data, moment_now = form.cleaned_data, now()
+        data, asked = form.cleaned_data, user_of(request, obj)
         made = services.open_review(
-            tenant_id=obj.tenant_id,
             match=data["match"],
             reviewer=data["reviewer"],
-            due_at=moment_now + timedelta(days=data["days"]),
+            due_at=asked["now"] + timedelta(days=data["days"]),
             every=QUARTER if data["quarterly"] else None,
-            actor=actor_of(request),
-            now=moment_now,
+            **asked,
         )
         obj.pk, obj.agent_count = made.pk, made.agent_count
 
@@ -238,12 +231,7 @@ def replace_owner(call: ActionCall) -> str:
     if leaving is None:
         raise Invalid(f"The agent has no {role.replace('_', ' ')}")
     count = services.replace_person(
-        tenant_id=call.row.tenant_id,
-        email=leaving["email"],
-        name=name,
-        new_email=email,
-        actor=actor_of(call.request),
-        now=call.now,
+        email=leaving["email"], name=name, new_email=email, **user_of(call.request, call.row)
     )
     successor = person_shown({"name": name, "email": email})
     return f"{successor} took the place of {person_shown(leaving)} at {counted(count, 'agent')}."

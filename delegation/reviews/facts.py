@@ -9,8 +9,8 @@ from uuid import UUID
 from django.db.models import Sum
 
 from agents.models import Agent
+from compliance.core.json_values import written
 from delegation.reviews.models import AccessReviewItem
-from delegation.token_keys.signed_records import written
 from events.figures.usage import WINDOW, usages
 from events.models import RiskDay
 from incidents.models import TouchedAgent
@@ -46,10 +46,11 @@ def facts_of(agents_shown: Sequence[Agent], now: datetime) -> dict[UUID, dict[st
 
 def items_shown(items: Sequence[AccessReviewItem], now: datetime) -> list[dict[str, Any]]:
     """Return the items with the facts that they were decided on, or those of now, in a few statements."""
-    waiting = [item.agent_id for item in items if item.seen is None]
+    unseen = [item.agent_id for item in items if item.seen is None]
     tenants = {item.tenant_id for item in items}
-    facts = facts_of(list(Agent.objects.filter(tenant_id__in=tenants, id__in=waiting)), now)
-    names = ("agent_id", "decision", "removed", "note", "decided_by", "decided_at", "applied_at", "problem")
+    facts = facts_of(list(Agent.objects.filter(tenant_id__in=tenants, id__in=unseen)), now)
+    names = ["agent_id", "is_decided", "decision", "removed", "note", "decided_by", "decided_at"]
+    names += ["applied_at", "problem"]
     return [
         {**(item.seen or facts[item.agent_id]), **{name: getattr(item, name) for name in names}}
         for item in items

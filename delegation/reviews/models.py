@@ -1,6 +1,6 @@
 """Reviews of access, and the agents of each with what was decided on them."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.db import models
 from django.db.models import CheckConstraint, Count, Exists, Index, OuterRef, Q, UniqueConstraint
@@ -9,15 +9,13 @@ from agents.models import MAX_EMAIL_LENGTH
 from auditlog.vocabulary import Actor, ActorKind
 from compliance.core.identifiers import new_id
 from compliance.core.wording import counted
-from compliance.stores.rows import TenantRows
+from compliance.stores.portions import PATIENCE, JobRows
 from compliance.stores.tenant_keys import TenantForeignKey
 from delegation.reviews.errors import ReviewNotFound
 from tenancy.models import Tenant
 
 QUARTER = "quarter"
 MOST_NOTE = 400
-CLAIMED = timedelta(seconds=10)
-"""How long a decision may take before another process carries it out."""
 
 
 class AccessReviewState(models.TextChoices):
@@ -32,26 +30,28 @@ class AccessReviewDecision(models.TextChoices):
     RETIRE = "retire"
 
 
-class AccessReviewQuerySet(TenantRows["AccessReview"]):
+def is_undecided(prefix: str = "") -> Q:
+    """Match the items that wait for a decision, or for another where it was refused."""
+    return Q(**{f"{prefix}applied_at": None, f"{prefix}next_try_at": None})
+
+
+class AccessReviewQuerySet(JobRows["AccessReview"]):
     """Reviews of the current environment."""
 
     missing = ReviewNotFound
-
-    def unfinished(self) -> "AccessReviewQuerySet":
-        return self.filter(state=AccessReviewState.OPEN)
+    is_unfinished = Q(state=AccessReviewState.OPEN)
 
     def idle(self, now: datetime) -> "AccessReviewQuerySet":
-        """Those to be ended, or with decisions to be carried out of which no process has claimed one."""
-        waiting = AccessReviewItem.objects.filter(applied_at=None)
-        due = waiting.filter(next_try_at__lte=now).values("review_id")
-        claimed = waiting.filter(next_try_at__gt=now, next_try_at__lte=now + CLAIMED).values("review_id")
-        is_to_end = ~Exists(waiting.filter(review=OuterRef("pk")))
+        """Filter by those to be ended, or with decisions to carry out of which no process claimed one."""
+        unapplied = AccessReviewItem.objects.filter(applied_at=None)
+        due = unapplied.filter(next_try_at__lte=now).values("review_id")
+        claimed = unapplied.filter(next_try_at__gt=now, next_try_at__lte=now + PATIENCE).values("review_id")
+        is_to_end = ~Exists(unapplied.filter(review=OuterRef("pk")))
         return self.unfinished().filter(Q(id__in=due) | is_to_end).exclude(id__in=claimed)
 
     def with_undecided(self) -> "AccessReviewQuerySet":
-        """Add `undecided`: how many agents wait for a decision, or for another where it was refused."""
-        waiting = Q(items__applied_at=None, items__next_try_at=None)
-        return self.annotate(undecided=Count("items", filter=waiting))
+        """Add `undecided`: how many agents are."""
+        return self.annotate(undecided=Count("items", filter=is_undecided("items__")))
 
     def overdue(self, now: datetime) -> "AccessReviewQuerySet":
         return self.unfinished().filter(due_at__lte=now)
@@ -112,8 +112,8 @@ class AccessReviewItem(models.Model):
     """An agent of a review. `seen`: what was shown of it when it was decided on, but for its owner.
 
     `removed`: the actions that `reduce` takes away, or took before another decision. `applied_at`: when the
-    decision was carried out; until then it is tried at `next_try_at`, and `problem` says why it was not. With
-    neither it waits for one.
+    decision was carried out; until then it is tried at `next_try_at`, and `problem` says why it was not.
+    Without either it is undecided.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

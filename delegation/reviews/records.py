@@ -11,9 +11,10 @@ from typing import Any, Final
 
 from django.db.models import QuerySet
 
+from compliance.core.json_values import written
 from delegation.reviews.errors import ReviewUnfinished
 from delegation.reviews.models import AccessReview, AccessReviewDecision, AccessReviewItem
-from delegation.token_keys.signed_records import signed, written
+from delegation.token_keys.signed_records import ensure_signed
 
 TYPE: Final = "access-review+jwt"
 
@@ -53,4 +54,4 @@ def record_of(review: AccessReview, *, now: datetime) -> tuple[str, list[dict[st
         **counts_of(lines),
         "root": review.root,
     }
-    return signed(review, "record", claims, typ=TYPE, ended_at=review.ended_at, now=now), lines
+    return ensure_signed(review, "record", claims, typ=TYPE, ended_at=review.ended_at, now=now), lines

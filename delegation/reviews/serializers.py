@@ -5,11 +5,13 @@ from typing import Any, Final
 from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 
+from agents.blueprints.serializers import MOST_IDS
 from agents.serializers import MAX_ACTION_LENGTH, MAX_PERMITTED_ACTIONS, email_field
 from compliance.api.rest.fields import (
     ChangesSerializer,
     ClosedSerializer,
     IdField,
+    RowSerializer,
     StrictCharField,
     StrictDateTimeField,
 )
@@ -20,7 +22,7 @@ from delegation.reviews.models import (
     AccessReviewDecision,
     AccessReviewState,
 )
-from delegation.stops.serializers import MOST_IDS, MatchSerializer
+from delegation.stops.serializers import MatchSerializer
 from events.figures.views import NameUseSerializer
 
 
@@ -69,7 +71,7 @@ class AccessReviewDecisionSerializer(DecisionSerializer):
         return attrs
 
 
-class AccessReviewSerializer(serializers.ModelSerializer[AccessReview]):
+class AccessReviewSerializer(RowSerializer[AccessReview]):
     """A review of access."""
 
     match = serializers.DictField(help_text="As it was asked for.")
@@ -87,7 +89,6 @@ class AccessReviewSerializer(serializers.ModelSerializer[AccessReview]):
             *("id", "match", "reviewer", "state", "agents", "undecided", "due_at", "every", "next_at"),
             *("started_by", "started_at", "overdue_at", "ended_at"),
         )
-        read_only_fields = fields
 
 
 class AccessReviewItemSerializer(serializers.Serializer[Any]):

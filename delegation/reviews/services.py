@@ -18,21 +18,20 @@ from agents import services as agents
 from agents.errors import AgentRetired
 from agents.models import Agent, AgentStatus
 from auditlog import services as auditlog
-from auditlog.models import AuditEntry
 from auditlog.vocabulary import Actor, AuditAction
 from certificates import services as certificates
 from certificates.issuing import issuance
 from certificates.models import Certificate
 from compliance.core import environments
 from compliance.core.errors import Busy, Invalid, LimitReached, ServiceError, Unavailable
+from compliance.core.json_values import written
 from compliance.core.tasks import enqueue_on_commit
-from compliance.stores.portions import JobPhase, Jobs
+from compliance.stores.portions import PATIENCE, JobPhase, Jobs
 from compliance.stores.sweeps import each
 from delegation.reviews import records
 from delegation.reviews.errors import AlreadyDecided, ItemNotFound, NothingToReduce, NothingToReview
 from delegation.reviews.facts import facts_of
 from delegation.reviews.models import (
-    CLAIMED,
     QUARTER,
     AccessReview,
     AccessReviewDecision,
@@ -40,13 +39,16 @@ from delegation.reviews.models import (
     AccessReviewState,
 )
 from delegation.stops import services as stops
-from delegation.token_keys.signed_records import root_of, written
+from delegation.token_keys.signed_records import root_of
 from webhooks.publishing import publish
 from webhooks.vocabulary import EventName
 
 WORK: Final = "reviews.work"
 """The task that carries decisions out."""
 AT_ONCE: Final = 10
+"""So many decisions are carried out in the request itself."""
+NAMED: Final = 10
+"""So many agents are named in the mail to a reviewer."""
 TRIED_EVERY: Final = timedelta(seconds=90)
 """Longer than the pause between renewals of an agent."""
 PASSING: Final = (Unavailable, LimitReached, Busy)
@@ -147,50 +149,79 @@ def decide(
     """
     with environments.atomic():
         review = AccessReview.objects.for_tenant(tenant_id).locked().find(review_id)
-        wanted = set(agent_ids)
-        own = items_of(review).filter(agent_id__in=wanted).order_by("id")
+        own = items_of(review).filter(agent_id__in=agent_ids).order_by("id")
         items = list(own.select_for_update(of=("self",), no_key=True))
-        if len(items) != len(wanted):
+        if len(items) != len(set(agent_ids)):
             raise ItemNotFound()
         due = [item for item in items if not item.is_decided]
         repeated = all(item.decision == decision for item in items if item.is_decided)
         if not leave and (not repeated or (actions is not None and len(due) < len(items))):
             raise AlreadyDecided()
-        known = Agent.objects.for_tenant(tenant_id).in_bulk([item.agent_id for item in due])
-        facts, entries, made = facts_of(list(known.values()), now), [], []
-        for item in due:
-            seen, profile = facts[item.agent_id], known[item.agent_id].permitted_actions
-            # A reduction that failed at the certificate has taken these from the profile.
-            removed = [one for one in item.removed if profile is not None and one not in profile]
-            if decision == AccessReviewDecision.REDUCE:
-                permitted = seen["permitted_actions"] or []
-                wanted_away = seen["unused"] if actions is None else actions
-                found = [one for one in permitted if one in wanted_away]
-                stopped = seen["status"] in (AgentStatus.SUSPENDED, AgentStatus.RETIRED)
-                if not found or stopped or not {*(actions or ())} <= {*permitted}:
-                    if leave:
-                        continue
-                    raise NothingToReduce()
-                removed = list(dict.fromkeys([*removed, *found]))
-            item.decision, item.removed, item.note = decision, removed, note
-            # Personal data, which an erasure could not reach here
-            item.seen, item.problem = {**seen, "owner": None}, ""
-            item.decided_by, item.decided_by_kind, item.decided_at = actor.id, actor.kind, now
-            item.next_try_at = None if decision == AccessReviewDecision.KEEP else now
-            item.applied_at = now if decision == AccessReviewDecision.KEEP else None
-            made.append(item)
-            entries.append(_decided(review, item, seen["name"], actor, now))
-        columns = ["decision", "removed", "note", "seen", "problem", "decided_by", "decided_by_kind"]
-        columns += ["decided_at", "next_try_at", "applied_at"]
-        AccessReviewItem.objects.filter(tenant_id=tenant_id).bulk_update(made, columns, batch_size=500)
-        if entries:
-            auditlog.record_all(entries)
+        _store(review, due, decision, actions, note, leave, actor, now)
         are_few = _due(review, now).count() <= AT_ONCE
         if not are_few:
             enqueue_on_commit(WORK, job_id=str(review.id))
     if are_few:
         REVIEWS.work_off(job_id=review.id, now=now)
-    return list(items_of(review).filter(agent_id__in=wanted).order_by("id"))
+    return list(own)
+
+
+def _store(
+    review: AccessReview,
+    items: Sequence[AccessReviewItem],
+    decision: str,
+    actions: Sequence[str] | None,
+    note: str,
+    leave: bool,
+    actor: Actor,
+    now: datetime,
+) -> None:
+    """Store and audit a decision on locked items, as `decide`."""
+    found = Agent.objects.for_tenant(review.tenant_id).in_bulk([item.agent_id for item in items])
+    facts, made, entries = facts_of([*found.values()], now), [], []
+    for item in items:
+        agent, seen = found[item.agent_id], facts[item.agent_id]
+        profile = agent.permitted_actions
+        # A reduction that failed at the certificate has taken these from the profile.
+        removed = [one for one in item.removed if profile is not None and one not in profile]
+        if decision == AccessReviewDecision.REDUCE:
+            removable = _removable(agent, seen, actions)
+            if not removable and leave:
+                continue
+            if not removable:
+                raise NothingToReduce()
+            removed = list(dict.fromkeys([*removed, *removable]))
+        item.decision, item.removed, item.note, item.problem = decision, removed, note, ""
+        item.seen = {**seen, "owner": None}  # personal data, which an erasure could not reach here
+        item.decided_by, item.decided_by_kind, item.decided_at = actor.id, actor.kind, now
+        is_kept = decision == AccessReviewDecision.KEEP
+        item.applied_at, item.next_try_at = (now, None) if is_kept else (None, now)
+        made.append(item)
+        told = {"decision": decision, "removed_actions": removed, "note": note}
+        entries.append(
+            auditlog.entry(
+                tenant_id=review.tenant_id,
+                action=AuditAction.ACCESS_REVIEW_DECIDED,
+                affected_id=agent.id,
+                description=f"Access of agent {agent.name} reviewed: {decision}",
+                metadata={"review_id": str(review.id), "agent_id": str(agent.id), **told},
+                actor=actor,
+                now=now,
+            )
+        )
+    columns = ["decision", "removed", "note", "problem", "seen", "decided_by", "decided_by_kind"]
+    columns += ["decided_at", "applied_at", "next_try_at"]
+    items_of(review).bulk_update(made, columns, batch_size=500)
+    auditlog.record_all(entries)
+
+
+def _removable(agent: Agent, seen: Mapping[str, Any], actions: Sequence[str] | None) -> list[str]:
+    """Return the permitted actions that `reduce` removes; none if it can't remove all that are named."""
+    permitted = seen["permitted_actions"] or []
+    if agent.is_stopped or not {*(actions or ())} <= {*permitted}:
+        return []
+    wanted = seen["unused"] if actions is None else actions
+    return [one for one in permitted if one in wanted]
 
 
 def _carry_out(review: AccessReview, rows: list[AccessReviewItem], now: datetime) -> int:
@@ -198,7 +229,7 @@ def _carry_out(review: AccessReview, rows: list[AccessReviewItem], now: datetime
     (item,) = rows
     # Without a problem nobody decides anew meanwhile.
     due = _due(review, now).filter(id=item.id, decided_at=item.decided_at)
-    if not due.update(next_try_at=now + CLAIMED, problem=""):
+    if not due.update(next_try_at=now + PATIENCE, problem=""):
         return 0
     reason = f"Access review {review.id}"
     asked: dict[str, Any] = {"tenant_id": review.tenant_id, "agent_id": item.agent_id}
@@ -231,9 +262,9 @@ def _suspend(asked: dict[str, Any], reason: str, by: dict[str, Any]) -> None:
         certificates.suspend_agent(**asked, reason=reason, **by)
 
 
-def _give_up(review: AccessReview, row_id: Any, now: datetime) -> None:
+def _give_up(review: AccessReview, row_id: Any, now: datetime) -> int:
     item = items_of(review).filter(id=row_id, applied_at=None)
-    item.update(problem="The service failed at it; see its log", next_try_at=None)
+    return item.update(problem="The service failed at it; see its log", next_try_at=None)
 
 
 def _reduce(item: AccessReviewItem, asked: dict[str, Any], by: dict[str, Any]) -> None:
@@ -356,7 +387,7 @@ def _due(review: AccessReview, now: datetime) -> QuerySet[AccessReviewItem]:
 def _tell_reviewer(review: AccessReview, what: str, now: datetime, text: str = "") -> None:
     text = text or f"Decide on each agent until {review.due_at:%Y-%m-%d %H:%M} UTC."
     found = Agent.objects.for_tenant(review.tenant_id).filter(
-        id__in=items_of(review).order_by("decision", "id").values("agent_id")[:AT_ONCE]
+        id__in=items_of(review).order_by("decision", "id").values("agent_id")[:NAMED]
     )
     mailing.tell(
         to=[review.reviewer],
@@ -382,21 +413,6 @@ def _record(
         affected_id=review.id,
         description=description,
         metadata={**_said(review), "match": review.match, "every": review.every, **more},
-        actor=actor,
-        now=now,
-    )
-
-
-def _decided(
-    review: AccessReview, item: AccessReviewItem, name: str, actor: Actor, now: datetime
-) -> AuditEntry:
-    said = {"decision": item.decision, "removed_actions": item.removed, "note": item.note}
-    return auditlog.entry(
-        tenant_id=review.tenant_id,
-        action=AuditAction.ACCESS_REVIEW_DECIDED,
-        affected_id=item.agent_id,
-        description=f"Access of agent {name} reviewed: {item.decision}",
-        metadata={"review_id": str(review.id), "agent_id": str(item.agent_id), **said},
         actor=actor,
         now=now,
     )

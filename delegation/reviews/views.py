@@ -93,9 +93,7 @@ class AccessReviewViewSet(ApiViewSet):
     )
     def list(self, request: ApiRequest) -> Response:
         own = AccessReview.objects.for_tenant(request.auth.tenant_id).with_undecided()
-        return newest_first(
-            own, request, lambda rows: AccessReviewSerializer(rows, many=True).data, field="started_at"
-        )
+        return newest_first(own, request, AccessReviewSerializer.all_of, field="started_at")
 
     @extend_schema(
         operation_id="getAccessReview",

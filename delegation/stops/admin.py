@@ -15,8 +15,10 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
+from agents.blueprints.serializers import MOST_IDS
 from auditlog.actors.names import NamesActors, actor_shown
-from auditlog.actors.requests import actor_of
+from auditlog.actors.requests import user_of
+from certificates.querysets import HOLD
 from compliance.api.exceptions import describe
 from compliance.console.access import OFFICERS
 from compliance.console.actions import ActionCall, ConfirmedAction
@@ -24,12 +26,11 @@ from compliance.console.admin import TenantScopedAdmin
 from compliance.console.display import EMPTY, chip, code, column, pretty_json, visible
 from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
 from compliance.console.navigation import NavigationLine
-from compliance.core.clock import now
 from compliance.core.errors import ServiceError
 from delegation.stops import services
 from delegation.stops.errors import SecondFactorNeeded
 from delegation.stops.models import KindStop, StopState
-from delegation.stops.serializers import CODES, HOLD, MOST_IDS, MatchSerializer
+from delegation.stops.serializers import CODES, MatchSerializer
 from people.doors.second_factor import is_shown
 
 TITLE = "Stop a kind"
@@ -68,7 +69,7 @@ class StopForm(forms.ModelForm):
         help_text="Off: certificates are on hold until the stop is released.",
     )
     reason_code = forms.ChoiceField(
-        choices=[(code, code) for code in CODES if code != HOLD.value],
+        choices=[(code, code) for code in CODES if code != HOLD],
         initial=ReasonFlags.unspecified.value,
         required=False,
         widget=UnfoldAdminSelectWidget,
@@ -113,10 +114,9 @@ class StopForm(forms.ModelForm):
 def release(call: ActionCall) -> str:
     if not is_shown(call.request):
         raise SecondFactorNeeded()
-    row = call.row
-    asked = {"reason": call.data["reason"], "actor": actor_of(call.request), "now": call.now}
-    stop = services.release(tenant_id=row.tenant_id, stop_id=row.id, **asked)
-    services.work_at_once(stop=stop, now=call.now)
+    asked = user_of(call.request, call.row)
+    stop = services.release(stop_id=call.row.id, reason=call.data["reason"], **asked)
+    services.work_at_once(stop=stop, now=asked["now"])
     return f"{stop.released} agents are released." if stop.state == StopState.RELEASED else "Being released."
 
 
@@ -171,7 +171,6 @@ class StopAdmin(NamesActors, TenantScopedAdmin):
     )
     shown_match = column("match", lambda row: pretty_json(row.match))
     ending = column("certificates", lambda row: code(row.reason_code))
-    identifier = column("ID", lambda row: code(row.pk))
     merkle_root = column("Merkle root", lambda row: code(row.root) if row.root else EMPTY)
     shown_release = column("reason", lambda row: visible(row.release_reason) or EMPTY)
 
@@ -182,15 +181,13 @@ class StopAdmin(NamesActors, TenantScopedAdmin):
         return super().add_view(request, form_url, {"title": TITLE, **(extra_context or {})})
 
     def save_model(self, request: HttpRequest, obj: KindStop, form: Any, change: bool) -> None:
-        data, moment = form.cleaned_data, now()
+        data, asked = form.cleaned_data, user_of(request, obj)
         made = services.begin(
-            tenant_id=obj.tenant_id,
             match=data["match"],
             revoke=data["revoke"],
             reason=data["reason"],
-            code=ReasonFlags(data["reason_code"] or "unspecified") if data["revoke"] else HOLD,
-            actor=actor_of(request),
-            now=moment,
+            reason_code=(data["reason_code"] or "unspecified") if data["revoke"] else HOLD,
+            **asked,
         )
-        services.work_at_once(stop=made, now=moment)
+        services.work_at_once(stop=made, now=asked["now"])
         obj.pk, obj.matched, obj.reason = made.pk, made.matched, made.reason

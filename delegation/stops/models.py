@@ -1,18 +1,15 @@
 """Stops, and the agents that each of them matched when it began."""
 
-from datetime import datetime, timedelta
-
 from django.db import models
 from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
 
 from auditlog.vocabulary import Actor, ActorKind
+from certificates.models import SERIAL_DIGITS
 from compliance.core.identifiers import new_id
-from compliance.stores.rows import TenantRows
+from compliance.stores.portions import JobRows
 from compliance.stores.tenant_keys import TenantForeignKey
 from delegation.stops.errors import StopNotFound
 from tenancy.models import Tenant
-
-SERIAL_DIGITS = 40
 
 
 class StopState(models.TextChoices):
@@ -23,8 +20,6 @@ class StopState(models.TextChoices):
 
 
 UNFINISHED = (StopState.RUNNING, StopState.RELEASING)
-PATIENCE = timedelta(seconds=5)
-"""How long a portion may take before another process goes on with the stop."""
 
 
 class StopOutcome(models.TextChoices):
@@ -44,17 +39,11 @@ class AgentRelease(models.TextChoices):
     KEPT = "kept"
 
 
-class StopQuerySet(TenantRows["KindStop"]):
+class StopQuerySet(JobRows["KindStop"]):
     """Stops of the current environment."""
 
     missing = StopNotFound
-
-    def unfinished(self) -> "StopQuerySet":
-        return self.filter(state__in=UNFINISHED)
-
-    def idle(self, now: datetime) -> "StopQuerySet":
-        """Those that no portion was done of for a while."""
-        return self.unfinished().filter(worked_at__lte=now - PATIENCE).order_by("started_at", "id")
+    is_unfinished = Q(state__in=UNFINISHED)
 
 
 class KindStop(models.Model):

@@ -3,9 +3,10 @@
 from datetime import datetime
 from typing import Any, Final
 
+from compliance.core.json_values import written
 from delegation.stops.errors import StopUnderWay
 from delegation.stops.models import KindStop, StopOutcome
-from delegation.token_keys.signed_records import signed, written
+from delegation.token_keys.signed_records import ensure_signed
 
 TYPE: Final = "halt+jwt"
 
@@ -37,4 +38,4 @@ def receipt_of(stop: KindStop, *, now: datetime) -> str:
         "count": stop.matched,
         **{name: getattr(stop, name) for name in ("stopped", "skipped", "failed", "root")},
     }
-    return signed(stop, "receipt", claims, typ=TYPE, ended_at=stop.ended_at, now=now)
+    return ensure_signed(stop, "receipt", claims, typ=TYPE, ended_at=stop.ended_at, now=now)

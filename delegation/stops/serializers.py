@@ -6,11 +6,14 @@ import msgspec
 from cryptography.x509 import ReasonFlags
 from rest_framework import serializers
 
+from agents.blueprints.serializers import MOST_IDS
 from agents.models import MAX_EMAIL_LENGTH, Agent, AgentStatus
 from certificates.pki.reasons import NOT_BY_HAND_CODES
+from certificates.querysets import HOLD
 from compliance.api.rest.fields import (
     ClosedSerializer,
     IdField,
+    RowSerializer,
     StrictBooleanField,
     StrictCharField,
     TrueField,
@@ -18,9 +21,8 @@ from compliance.api.rest.fields import (
 from delegation.stops.models import KindStop, StopOutcome, StopState
 from delegation.stops.services import MATCHERS
 
-HOLD = ReasonFlags.certificate_hold
 CODES = [code.value for code in ReasonFlags if code not in NOT_BY_HAND_CODES]
-MOST_IDS, SAMPLE = 1_000, 10
+SAMPLE = 10
 
 
 class MatchSerializer(ClosedSerializer):
@@ -51,7 +53,7 @@ class BeginStopSerializer(ClosedSerializer):
     match = MatchSerializer()
     reason = StrictCharField(max_length=500, help_text="Kept in the audit log and the receipt; not public.")
     reason_code = serializers.ChoiceField(
-        [code for code in CODES if code != HOLD.value],
+        [code for code in CODES if code != HOLD],
         required=False,
         help_text="Of RFC 5280, public with what `revoke` ends. Of a hold the stop and its receipt have it; "
         "lists say `certificateHold`, as both do without it.",
@@ -60,9 +62,7 @@ class BeginStopSerializer(ClosedSerializer):
     dry_run = StrictBooleanField(default=False, help_text="Only answer how many match, and some of them.")
 
     def validate(self, data: dict[str, Any]) -> dict[str, Any]:
-        usual = ReasonFlags.unspecified if data["revoke"] else HOLD
-        code = ReasonFlags(data.pop("reason_code", usual.value))
-        return {**data, "code": code}
+        return {"reason_code": ReasonFlags.unspecified.value if data["revoke"] else HOLD, **data}
 
 
 class StopReleaseSerializer(serializers.Serializer[Any]):
@@ -71,7 +71,7 @@ class StopReleaseSerializer(serializers.Serializer[Any]):
     reason = StrictCharField(max_length=500)
 
 
-class StopSerializer(serializers.ModelSerializer[KindStop]):
+class StopSerializer(RowSerializer[KindStop]):
     """A stop, and how far it is."""
 
     match = serializers.DictField(
@@ -93,10 +93,9 @@ class StopSerializer(serializers.ModelSerializer[KindStop]):
             *("failed", "released", "started_by", "started_at", "ended_at", "release_reason", "released_by"),
             "released_at",
         )
-        read_only_fields = fields
 
 
-class MatchedAgentSerializer(serializers.ModelSerializer[Agent]):
+class MatchedAgentSerializer(RowSerializer[Agent]):
     """An agent that a stop would match."""
 
     status = serializers.ChoiceField(AgentStatus.choices)
@@ -104,7 +103,6 @@ class MatchedAgentSerializer(serializers.ModelSerializer[Agent]):
     class Meta:
         model = Agent
         fields = ("id", "name", "status")
-        read_only_fields = fields
 
 
 class BegunStopSerializer(StopSerializer):
@@ -117,7 +115,6 @@ class BegunStopSerializer(StopSerializer):
 
     class Meta(StopSerializer.Meta):
         fields = (*StopSerializer.Meta.fields, "dry_run", "sample")
-        read_only_fields = fields
 
 
 class HaltLineSerializer(serializers.Serializer[Any]):

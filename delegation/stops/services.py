@@ -41,7 +41,6 @@ AT_ONCE: Final = 100
 ADDED_AT_ONCE: Final = 10_000
 CLOCKS: Final = timedelta(minutes=1)
 """By how much the clocks of two processes may differ."""
-STOPPED: Final = (AgentStatus.SUSPENDED, AgentStatus.RETIRED)
 MATCHERS: Final[Mapping[str, Callable[[Any], Q]]] = {
     "model_hash": lambda wanted: Q(model_hash=wanted),
     "blueprint_id": lambda wanted: Q(blueprint_id=wanted),
@@ -88,7 +87,7 @@ def foreseen(
     match: Mapping[str, Any],
     revoke: bool,
     reason: str,
-    code: ReasonFlags,
+    reason_code: str,
     actor: Actor,
     now: datetime,
 ) -> tuple[KindStop, AgentQuerySet]:
@@ -99,7 +98,7 @@ def foreseen(
         match={"owner": None} if "owner" in match else match,  # an address could not be erased from it
         revoke=revoke,
         reason=reason,
-        reason_code=code.value,
+        reason_code=reason_code,
         matched=found.count(),
         started_by=actor.id,
         started_by_kind=actor.kind,
@@ -177,7 +176,7 @@ def _stop(stop: KindStop, rows: Rows, now: datetime) -> None:
             certificates.revoke_locked(certificate=one, actor=stop.actor, now=now, **_public(stop))
         else:  # a hold ends the overlap with the successor
             certificates.supersede_from(one, now, actor=stop.actor, now=now)
-    standing = {agent.id: agent for agent in found.values() if agent.status not in STOPPED}
+    standing = {agent.id: agent for agent in found.values() if not agent.is_stopped}
     stopped = {*ended, *standing}
     agents.suspend_all(agents=list(standing.values()), reason=stop.reason, now=now)
     certificates.revoke_all(certificates=list(ended.values()), now=now, **_public(stop))
@@ -310,27 +309,30 @@ def _count(stop: KindStop, now: datetime, **counts: Any) -> None:
     KindStop.objects.filter(id=stop.id).update(**counts, worked_at=now)
 
 
-def _fail(stop: KindStop, row_id: int, now: datetime) -> None:
+def _fail(stop: KindStop, row_id: int, now: datetime) -> int:
     """Say of an agent that it could not be stopped."""
     with environments.atomic():
         pending = _rows(stop).filter(id=row_id, outcome=StopOutcome.PENDING)
-        if pending.update(outcome=StopOutcome.FAILED, decided_at=now):
-            _count(stop, now, failed=F("failed") + 1)
+        count = pending.update(outcome=StopOutcome.FAILED, decided_at=now)
+        _count(stop, now, failed=F("failed") + count)
+    return count
 
 
-def _leave_untold(stop: KindStop, row_id: int, now: datetime) -> None:
+def _leave_untold(stop: KindStop, row_id: int, now: datetime) -> int:
     """Record of a stopped agent that its entries and messages could not be made."""
     with environments.atomic():
         row = _rows(stop).filter(id=row_id, told=False)
         agent_id = row.values_list("agent_id", flat=True).first()
-        if row.update(told=True):
+        count = row.update(told=True)
+        if count:
             said = f"Agent {agent_id} is stopped; its owners and webhooks could not be told"
             _record(stop, AuditAction.STOP_UNTOLD, said, stop.actor, now, agent_id=str(agent_id))
+    return count
 
 
-def _keep(stop: KindStop, row_id: int, now: datetime) -> None:
+def _keep(stop: KindStop, row_id: int, now: datetime) -> int:
     """Say of an agent that it could not be released."""
-    _rows(stop).filter(id=row_id, release=AgentRelease.PENDING).update(release=AgentRelease.KEPT)
+    return _rows(stop).filter(id=row_id, release=AgentRelease.PENDING).update(release=AgentRelease.KEPT)
 
 
 PHASES: Final[Mapping[str, Sequence[JobPhase[KindStop]]]] = {

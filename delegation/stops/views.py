@@ -78,9 +78,7 @@ class StopViewSet(ApiViewSet):
     )
     def list(self, request: ApiRequest) -> Response:
         own = KindStop.objects.for_tenant(request.auth.tenant_id)
-        return newest_first(
-            own, request, lambda rows: StopSerializer(rows, many=True).data, field="started_at"
-        )
+        return newest_first(own, request, StopSerializer.all_of, field="started_at")
 
     @extend_schema(
         operation_id="getStop",

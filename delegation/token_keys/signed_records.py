@@ -24,10 +24,10 @@ def root_of(lines: Sequence[Mapping[str, Any]]) -> bytes:
     return tree_root(len(leaves), subtree)
 
 
-def signed(
+def ensure_signed(
     row: Any, column: str, claims: Mapping[str, Any], *, typ: str, ended_at: datetime, now: datetime
 ) -> str:
-    """Return the record that the column of a row holds, signed in the HSM when first asked for.
+    """Return the record that the column of a row holds; sign it in the HSM when it is first asked for.
 
     It is signed again once its key is no longer published. Raises: 503 errors.
     """
@@ -47,8 +47,3 @@ def signed(
         setattr(row, column, text)
         row.save(update_fields=[column])
     return text
-
-
-def written(moment: datetime | None) -> str | None:
-    """Return a moment as lines and claims have it."""
-    return moment.isoformat().replace("+00:00", "Z") if moment else None

@@ -101,7 +101,7 @@ def warn(*, agent: Agent, event: ScoredEvent, strikes: int, now: datetime) -> No
     """
     counting = BehaviorEvent.objects.of_agent(agent.id).strikes(now, agent.reinstated_at)
     first = counting.earliest("received_at").received_at
-    told = {
+    told: dict[str, Any] = {
         "strikes": strikes,
         "of": settings.HIGH_RISK_STRIKES,
         "window_ends_at": written(first + settings.HIGH_RISK_WINDOW),

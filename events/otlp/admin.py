@@ -1,7 +1,5 @@
 """The console's page of names in spans, where one click gives a name its agent."""
 
-from typing import Any
-
 from django import forms
 from django.contrib import admin, messages
 from django.http import HttpResponse, HttpResponseRedirect
@@ -9,7 +7,7 @@ from django.urls import reverse
 from unfold.widgets import UnfoldAdminSelectWidget
 
 from agents.models import Agent, AgentStatus
-from auditlog.actors.requests import actor_of
+from auditlog.actors.requests import user_of
 from compliance.console.access import DEVELOPERS
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import TenantScopedAdmin
@@ -36,18 +34,15 @@ def _form_for(row: TracedName) -> type[forms.Form]:
 
 
 def _map(call: ActionCall) -> str:
-    services.create(source=call.row.source, name=call.row.name, agent_id=call.data["agent"], **_whose(call))
+    asked = user_of(call.request, call.row)
+    services.create(source=call.row.source, name=call.row.name, agent_id=call.data["agent"], **asked)
     return "Spans of this name are the agent's events from now on."
 
 
 def _remove(call: ActionCall) -> HttpResponse:
-    services.delete(name_id=call.row.pk, **_whose(call))
+    services.delete(name_id=call.row.pk, **user_of(call.request, call.row))
     messages.success(call.request, "The name stands for no agent.")
     return HttpResponseRedirect(reverse("admin:otlp_tracedname_changelist"))
-
-
-def _whose(call: ActionCall) -> dict[str, Any]:
-    return {"tenant_id": call.row.tenant_id, "actor": actor_of(call.request), "now": call.now}
 
 
 @admin.register(TracedName)

@@ -9,7 +9,7 @@ from django.urls import reverse
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from agents.blueprints.serializers import PutAskPolicySerializer
-from auditlog.actors.requests import actor_of
+from auditlog.actors.requests import user_of
 from compliance.api.exceptions import describe
 from compliance.console.access import OFFICERS
 from compliance.console.actions import ActionCall, ConfirmedAction
@@ -17,7 +17,6 @@ from compliance.console.admin import AUDIT_TRAIL, TenantEditedAdmin
 from compliance.console.display import EMPTY, chip, chips, code, column
 from compliance.console.filters import ChoicesDropdownFilter, tenant_filter
 from compliance.console.navigation import NavigationLine
-from compliance.core.clock import now
 from gateway.access import services
 from gateway.access.openapi import PRECEDENCE
 from gateway.models import AskPolicy
@@ -71,12 +70,7 @@ class AskPolicyForm(forms.ModelForm):
 
 def _remove(call: ActionCall) -> HttpResponse:
     check_shown(call.request, CHANGE)
-    services.remove(
-        tenant_id=call.row.tenant_id,
-        applies_to=call.row.applies_to,
-        actor=actor_of(call.request),
-        now=call.now,
-    )
+    services.remove(applies_to=call.row.applies_to, **user_of(call.request, call.row))
     messages.success(call.request, "The policy is removed.")
     return HttpResponseRedirect(reverse("admin:gateway_askpolicy_changelist"))
 
@@ -121,16 +115,13 @@ class AskPolicyAdmin(TenantEditedAdmin):
     label = column("applies to", lambda row: code(row.applies_to))
     asked_from = column("asked from", lambda row: chip(row.get_ask_from_display()), ordering="ask_from")
     names = column("always asked", lambda row: chips(row.always_ask) if row.always_ask else EMPTY)
-    identifier = column("ID", lambda row: code(row.pk))
 
     def save_model(self, request: HttpRequest, obj: AskPolicy, form: Any, change: bool) -> None:
         check_shown(request, CHANGE)
         applies_to = obj.applies_to if change else form.cleaned_data["applies_to"]
         made = services.put(
-            tenant_id=obj.tenant_id,
             applies_to=applies_to,
             fields={name: form.cleaned_data[name] for name in services.FIELDS},
-            actor=actor_of(request),
-            now=now(),
+            **user_of(request, obj),
         )
         obj.pk = made.pk

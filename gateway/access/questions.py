@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, Final
 from uuid import UUID
 
-from agents.models import parse_did
+from agents.models import MAX_ACTION_NAME, parse_did
 from certificates.pki.serials import environment_of, parse_serial
 from compliance.core import environments
 from compliance.core.errors import Invalid, ServiceError
@@ -21,7 +21,6 @@ from delegation.jose.jws import MAX_LENGTH
 from events.errors import InvalidActionType
 from events.ingest.event_input import ACTION_TYPES
 from events.models import ActionType
-from gateway.models import MAX_ACTION_LENGTH
 
 MOST_EVALUATIONS: Final = 100
 MAX_NAME: Final = 1_024
@@ -178,7 +177,7 @@ def _check_entity(found: Any, entity: str, *, is_whole: bool) -> None:
     """Check the form of an entity, or of the part of one that stands for defaults. Raises: Invalid."""
     if not isinstance(found, dict):
         raise Invalid(f"{entity}: Must be an object.")
-    longest = MAX_ACTION_LENGTH if entity == "action" else MAX_NAME
+    longest = MAX_ACTION_NAME if entity == "action" else MAX_NAME
     for name in REQUIRED[entity]:
         if is_whole or name in found:
             _check_string(found.get(name), f"{entity}.{name}", longest=longest)

@@ -4,12 +4,14 @@ from typing import Any
 
 from rest_framework import serializers
 
+from agents.models import MAX_ACTION_NAME
 from agents.risk import BANDS
+from compliance.api.rest.fields import RowSerializer
 from delegation.jose.jws import MAX_LENGTH
 from events.models import ActionType
 from gateway.access.questions import MAX_NAME, MOST_EVALUATIONS, EvaluationsSemantic
 from gateway.access.weighing import AccessOutcome
-from gateway.models import MAX_ACTION_LENGTH, AskPolicy
+from gateway.models import AskPolicy
 
 _BANDS = [(band, band) for band in BANDS]
 
@@ -20,7 +22,7 @@ _CREDENTIAL: dict[str, Any] = {"type": "string", "maxLength": MAX_LENGTH, "nulla
 
 def _entity(*names: str, **told: str) -> dict[str, Any]:
     """The schema of an entity with these strings, all of them required."""
-    longest = MAX_ACTION_LENGTH if "name" in names else MAX_NAME
+    longest = MAX_ACTION_NAME if "name" in names else MAX_NAME
     text = {"type": "string", "minLength": 1, "maxLength": longest}
     strings = {name: text | ({"description": told[name]} if name in told else {}) for name in names}
     return {"type": "object", "properties": {**strings, "properties": _PROPERTIES}, "required": list(names)}
@@ -135,7 +137,7 @@ class AuthzenConfigurationSerializer(serializers.Serializer[Any]):
     access_evaluations_endpoint = serializers.CharField()
 
 
-class AskPolicySerializer(serializers.ModelSerializer[AskPolicy]):
+class AskPolicySerializer(RowSerializer[AskPolicy]):
     """When a person is asked before an agent acts."""
 
     applies_to = serializers.CharField(help_text="`tenant`, `agent:<id>` or `route:<id>`.")
@@ -144,4 +146,3 @@ class AskPolicySerializer(serializers.ModelSerializer[AskPolicy]):
     class Meta:
         model = AskPolicy
         fields = ["applies_to", "ask_from", "always_ask", "ttl_seconds", "created_at", "updated_at"]
-        read_only_fields = fields

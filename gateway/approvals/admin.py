@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 
 from auditlog.actors.names import names_of
-from auditlog.actors.requests import actor_of
+from auditlog.actors.requests import user_of
 from compliance.console.access import OFFICERS, access_of
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantScopedAdmin
 from compliance.console.display import (
@@ -71,7 +71,6 @@ class ApprovalAdmin(TenantScopedAdmin):
     shown_details = column("details", lambda row: pretty_json(row.details))
     by = column("by", _decided)
     shown_note = column("note", lambda row: visible(row.note) or EMPTY)
-    identifier = column("ID", lambda row: code(row.pk))
     act = column("action hash", lambda row: code(row.action_hash))
 
     def get_queryset(self, request: HttpRequest) -> ApprovalQuerySet:
@@ -111,12 +110,10 @@ class ApprovalAdmin(TenantScopedAdmin):
         else:
             try:
                 decided = services.decide(
-                    tenant_id=approval.tenant_id,
                     approval_id=approval.id,
                     approved=verdict,
                     note=form.cleaned_data["note"],
-                    actor=actor_of(request),
-                    now=now(),
+                    **user_of(request, approval),
                 )
             except ServiceError as error:
                 messages.error(request, f"Nothing was decided: {error.message}.")

@@ -6,13 +6,12 @@ from uuid import UUID
 from django.db import models
 from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
 
-from agents.models import MAX_EMAIL_LENGTH
+from agents.models import MAX_ACTION_NAME, MAX_EMAIL_LENGTH
 from agents.risk import BANDS
 from compliance.core.identifiers import new_id
 from compliance.stores.rows import TenantRows
 from events.models import ActionType
 from gateway.approvals.errors import ApprovalNotFound
-from gateway.models import MAX_ACTION_LENGTH
 from tenancy.models import Tenant
 
 
@@ -83,7 +82,7 @@ class Approval(models.Model):
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="approvals")
     agent_id = models.UUIDField()
     agent_name = models.CharField(max_length=255)
-    action_name = models.CharField(max_length=MAX_ACTION_LENGTH)
+    action_name = models.CharField(max_length=MAX_ACTION_NAME)
     action_type = models.CharField(max_length=32, null=True)  # noqa: DJ001  (null in the API)
     details = models.JSONField()
     action_hash = models.CharField(max_length=64)

@@ -6,7 +6,7 @@ from typing import Any
 from rest_framework import serializers
 
 from agents.models import LONGEST_TTL, SHORTEST_TTL
-from compliance.api.rest.fields import ClosedSerializer, IdField, StrictIntegerField
+from compliance.api.rest.fields import ClosedSerializer, IdField, RowSerializer, StrictIntegerField
 from compliance.core.json_values import MAX_OCTETS, octets_of
 from events.models import ActionType
 from gateway.approvals.models import Approval, ApprovalStatus
@@ -35,7 +35,7 @@ class OpenApprovalSerializer(ClosedSerializer):
         return details
 
 
-class ApprovalSerializer(serializers.ModelSerializer[Approval]):
+class ApprovalSerializer(RowSerializer[Approval]):
     """An approval of a list."""
 
     action = serializers.CharField()
@@ -59,7 +59,6 @@ class ApprovalSerializer(serializers.ModelSerializer[Approval]):
             *("risk_score", "risk_band", "reasons", "decision_id", "status", "requested_at", "expires_at"),
             *("decided_at", "decided_by", "note", "used_at"),
         ]
-        read_only_fields = fields
 
 
 class ApprovalDetailSerializer(ApprovalSerializer):
@@ -71,7 +70,6 @@ class ApprovalDetailSerializer(ApprovalSerializer):
 
     class Meta(ApprovalSerializer.Meta):
         fields = [*ApprovalSerializer.Meta.fields, "receipt"]
-        read_only_fields = fields
 
 
 def shown_approval(approval: Approval, now: datetime) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from uuid import UUID
 from django.conf import settings
 
 from agents import mailing
-from agents.models import Agent, AgentDid, AgentStatus
+from agents.models import Agent, AgentDid
 from auditlog import services as auditlog
 from auditlog.vocabulary import OWNER, Actor, ActorKind, AuditAction
 from certificates.models import Certificate, CertificateStatus
@@ -286,7 +286,7 @@ def _require_active(agent: Agent, now: datetime) -> None:
     """Raise unless the agent may act: as for delegating, one that was never certified may."""
     certificate = Certificate.objects.for_tenant(agent.tenant_id).latest_of(agent)
     is_revoked = certificate is not None and certificate.status_at(now) != CertificateStatus.ACTIVE
-    if is_revoked or agent.status in (AgentStatus.SUSPENDED, AgentStatus.RETIRED):
+    if is_revoked or agent.is_stopped:
         raise ApprovalRefused(RefusedReason.AGENT_NOT_ACTIVE)
 
 

@@ -7,7 +7,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 
 from agents.errors import AgentNotFound
-from auditlog.vocabulary import Actor
+from auditlog.actors.requests import caller_of
 from compliance.api.gate import Scope
 from compliance.api.idempotency import idempotent
 from compliance.api.pagination import newest_first, ok, read_choice, read_id
@@ -54,9 +54,8 @@ class ApprovalViewSet(ApiViewSet):
     )
     @idempotent
     def create(self, request: ApiRequest) -> Response:
-        given, moment = validated(OpenApprovalSerializer, request), now()
+        given, asked = validated(OpenApprovalSerializer, request), caller_of(request)
         approval = services.open_approval(
-            tenant_id=request.auth.tenant_id,
             agent_id=given["agent_id"],
             action_name=given["action"],
             action_type=given.get("action_type"),
@@ -66,10 +65,9 @@ class ApprovalViewSet(ApiViewSet):
             reasons=[],
             ttl_seconds=given.get("ttl_seconds", DEFAULT_TTL),
             decision_id=None,
-            actor=Actor.api_key(request.auth.id),
-            now=moment,
+            **asked,
         )
-        return ok(shown_detail(approval, moment), status=201)
+        return ok(shown_detail(approval, asked["now"]), status=201)
 
     @extend_schema(
         operation_id="listApprovals",

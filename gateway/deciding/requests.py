@@ -7,12 +7,13 @@ from datetime import datetime
 from urllib.parse import quote
 from uuid import UUID
 
+from agents.models import MAX_ACTION_NAME
 from compliance.api.answers import service_header
 from compliance.api.endpoint import EndpointRequest
 from compliance.core.errors import Forbidden
 from gateway.deciding.refusals import GatewayRefused, challenge, invalid_token
 from gateway.errors import ActionMissing, RequestNotForwarded
-from gateway.models import MAX_ACTION_LENGTH, GatewayCredential, GatewayRoute
+from gateway.models import GatewayCredential, GatewayRoute
 
 KEY, ROUTE, ACTION, SERIAL = "Gateway-Key", "Gateway-Route", "Action", "Cert-Serial"
 APPROVAL = "Approval"
@@ -74,7 +75,7 @@ def action_of(request: DecisionRequest, route: GatewayRoute) -> str:
     action = route.action or request.action
     if action is None:
         raise ActionMissing(f"{service_header(ACTION)} is missing, and the route names no action")
-    if len(action) > MAX_ACTION_LENGTH or _ACTION.fullmatch(action) is None:
+    if len(action) > MAX_ACTION_NAME or _ACTION.fullmatch(action) is None:
         raise ActionMissing(f"{service_header(ACTION)} must be one action of printable ASCII")
     return action
 

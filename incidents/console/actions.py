@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from auditlog.actors.requests import actor_of
+from auditlog.actors.requests import user_of
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.display import visible
 from incidents import merging, services
@@ -26,13 +26,11 @@ def _update(
     call: ActionCall, changes: dict[str, Any], *, note: str = "", attachment: Attachment | None = None
 ) -> Incident:
     return services.update(
-        tenant_id=call.row.tenant_id,
         incident_id=call.row.id,
         changes=changes,
         note=note,
         attachment=attachment,
-        actor=actor_of(call.request),
-        now=call.now,
+        **user_of(call.request, call.row),
     )
 
 
@@ -77,12 +75,7 @@ def _merge(call: ActionCall) -> str:
             raise IncidentNotFound()
         into = str(found[0].id)
     ended = merging.merge(
-        tenant_id=call.row.tenant_id,
-        incident_id=call.row.id,
-        into=into,
-        note=call.data["note"],
-        actor=actor_of(call.request),
-        now=call.now,
+        incident_id=call.row.id, into=into, note=call.data["note"], **user_of(call.request, call.row)
     )
     return f"{ended.reference} goes on in {ended.merged_into}."
 

@@ -58,7 +58,6 @@ def _announce_clock(incident: Incident, clock: Clock, now: datetime) -> int:
     is_near = reached[-1][0] == NEAR
     kind = EntryKind.DEADLINE_NEAR if is_near else EntryKind.DEADLINE_MISSED
     text = f"{clock.kind.label}: its term {'ends soon' if is_near else 'ended without a report on record'}"
-    due = written(clock.due_at) if clock.due_at else None
-    data = {"clock": clock.kind.value, "stage": reached[-1][0], "due_at": due}
+    data = {"clock": clock.kind.value, "stage": reached[-1][0], "due_at": written(clock.due_at)}
     services.note_deadline(incident=incident, kind=kind, text=text, data=data, actor=WATCH, now=now)
     return 1

@@ -94,7 +94,7 @@ def why(agent: Agent, latest: Certificate | None, moves: Sequence[AuditEntry], n
         told = _linked(strikes) or "past their retention"
         said = "Suspended since {} by {}: {} {} ({})."
         return format_html(said, since, rule, counted(agent.stopped_by_strikes, "strike"), within, told)
-    if agent.status in (AgentStatus.SUSPENDED, AgentStatus.RETIRED):
+    if agent.is_stopped:
         stop = StoppedAgent.objects.filter(
             tenant_id=agent.tenant_id, agent_id=agent.id, suspended=True, decided_at=agent.status_changed_at
         )

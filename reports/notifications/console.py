@@ -12,7 +12,7 @@ from django.utils.html import format_html_join
 from unfold.widgets import UnfoldAdminSelectWidget
 
 from auditlog.actors.names import actor_shown, names_of
-from auditlog.actors.requests import actor_of, record_download
+from auditlog.actors.requests import record_download, user_of
 from auditlog.vocabulary import AuditAction
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.display import EMPTY, code, column, link, moment
@@ -33,11 +33,9 @@ class DraftForm(forms.Form):
 
 def _draft(call: ActionCall) -> str:
     made = services.draft(
-        tenant_id=call.row.tenant_id,
         incident_id=call.row.id,
         template=NotificationTemplate(call.data["template"]),
-        actor=actor_of(call.request),
-        now=call.now,
+        **user_of(call.request, call.row),
     )
     filled = made.content["filled"]
     return f"{made}: {filled['from_record']} fields filled from the record, {filled['to_state']} to state."

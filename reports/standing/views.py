@@ -10,8 +10,7 @@ from rest_framework.response import Response
 
 from agents.models import Agent
 from agents.views import AGENT_ID
-from auditlog.actors.requests import actor_of
-from auditlog.vocabulary import Actor
+from auditlog.actors.requests import caller_of, user_of
 from certificates.errors import MomentNotPast
 from compliance.api.gate import Scope
 from compliance.api.pagination import ok, read_moment
@@ -19,7 +18,6 @@ from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.schema import KEYED, MOMENT, enveloped, errors
 from compliance.api.rest.views import ApiViewSet
 from compliance.console.admin import RowPage, TenantScopedAdmin
-from compliance.core.clock import now
 from reports.bundles.archive import bundle
 from reports.models import Report
 from reports.serializers import ReportManifestSerializer
@@ -85,9 +83,8 @@ class AttestationViewSet(ApiViewSet):
 
 
 def _asked(request: ApiRequest, agent_id: str, kind: str) -> Report:
-    key = request.auth
-    at, actor = read_moment(request.query_params, "at"), Actor.api_key(key.id)
-    return attest(tenant_id=key.tenant_id, agent_id=agent_id, at=at, kind=kind, actor=actor, now=now())
+    at = read_moment(request.query_params, "at")
+    return attest(agent_id=agent_id, at=at, kind=kind, **caller_of(request))
 
 
 def _file(made: Report, kind: str) -> HttpResponse:
@@ -98,9 +95,7 @@ def _file(made: Report, kind: str) -> HttpResponse:
 
 
 def _download(admin: TenantScopedAdmin, request: HttpRequest, agent: Agent) -> HttpResponse:
-    actor = actor_of(request)
-    made = attest(tenant_id=agent.tenant_id, agent_id=agent.id, at=None, kind="zip", actor=actor, now=now())
-    return _file(made, "zip")
+    return _file(attest(agent_id=agent.id, at=None, kind="zip", **user_of(request, agent)), "zip")
 
 
 ATTESTATION: Final = RowPage("attestation", "Attestation", "verified", _download)

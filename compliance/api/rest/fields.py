@@ -1,14 +1,18 @@
 """What serializers of several rooms build upon: fields that take JSON types as they are, and a PATCH."""
 
+from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 from uuid import UUID
 
+from django.db.models import Model
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from compliance.core.identifiers import parse_id
+
+Row = TypeVar("Row", bound=Model)
 
 
 @extend_schema_field(OpenApiTypes.UUID)
@@ -89,6 +93,19 @@ class PositiveField(StrictFloatField):
         if value is not None and value is not serializers.empty and value <= 0:
             raise serializers.ValidationError("Must be greater than 0.")
         return value
+
+
+class RowSerializer(serializers.ModelSerializer[Row]):
+    """A row as answers show it: nothing of it can be set."""
+
+    @classmethod
+    def all_of(cls, rows: Sequence[Row]) -> Collection[Any]:
+        """Return the rows as a list shows them."""
+        return cls(rows, many=True).data
+
+    def get_extra_kwargs(self) -> dict[str, Any]:
+        own: dict[str, Any] = super().get_extra_kwargs()
+        return {name: {**own.get(name, {}), "read_only": True} for name in self.Meta.fields}
 
 
 class ClosedSerializer(serializers.Serializer[Any]):

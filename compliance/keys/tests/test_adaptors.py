@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa, utils
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from compliance.keys.adaptors import HsmECPrivateKey, HsmEd25519PrivateKey, HsmRSAPrivateKey, SignsOnly
+from compliance.keys.adaptors import HsmECPrivateKey, HsmRSAPrivateKey, SignsOnly
 from compliance.keys.base import KeyBackend
 
 NOW = dt.datetime(2026, 11, 20, tzinfo=dt.UTC)
@@ -30,12 +30,6 @@ def rsa_key(backend: KeyBackend) -> HsmRSAPrivateKey:
 def ec_key(backend: KeyBackend) -> HsmECPrivateKey:
     ref = backend.generate_ec(label="adaptors")
     return HsmECPrivateKey(backend, ref.uri, cast("ec.EllipticCurvePublicKey", ref.public_key))
-
-
-@pytest.fixture
-def ed25519_key(backend: KeyBackend) -> HsmEd25519PrivateKey:
-    ref = backend.generate_ed25519(label="adaptors")
-    return HsmEd25519PrivateKey(backend, ref.uri, ref.public)
 
 
 def sign_certificate(key: HsmRSAPrivateKey | HsmECPrivateKey) -> x509.Certificate:
@@ -55,7 +49,7 @@ def test_key_signs_certificates(request: pytest.FixtureRequest, kind: str) -> No
 
 
 @pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize(("kind", "algorithm"), [("rsa", "RS256"), ("ec", "ES256"), ("ed25519", "EdDSA")])
+@pytest.mark.parametrize(("kind", "algorithm"), [("rsa", "RS256"), ("ec", "ES256")])
 def test_key_signs_tokens_through_pyjwt(request: pytest.FixtureRequest, kind: str, algorithm: str) -> None:
     key = request.getfixturevalue(f"{kind}_key")
 
@@ -80,14 +74,10 @@ def test_prehashed_data_is_signed_as_it_is(rsa_key: HsmRSAPrivateKey, ec_key: Hs
         ec_key.public_key().verify(ec_signature, b"other", ec.ECDSA(hashes.SHA256()))
 
 
-def test_private_half_can_not_be_had(
-    rsa_key: HsmRSAPrivateKey, ec_key: HsmECPrivateKey, ed25519_key: HsmEd25519PrivateKey
-) -> None:
-    for key in (rsa_key, ec_key, ed25519_key):
+def test_private_half_can_not_be_had(rsa_key: HsmRSAPrivateKey, ec_key: HsmECPrivateKey) -> None:
+    for key in (rsa_key, ec_key):
         with pytest.raises(SignsOnly):
             key.private_numbers()
-        with pytest.raises(SignsOnly):
-            key.private_bytes_raw()
         with pytest.raises(SignsOnly):
             key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 

@@ -18,9 +18,10 @@ from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.errors import Unavailable
+from compliance.stores.portions import PATIENCE
 from compliance.tests.client import ApiClient
 from delegation.reviews import records, services
-from delegation.reviews.models import CLAIMED, AccessReview, AccessReviewItem
+from delegation.reviews.models import AccessReview, AccessReviewItem
 from delegation.reviews.services import next_quarter
 from delegation.reviews.tests.factories import SCOPE, decide, make_scoped_agent, open_review, use
 from delegation.stops.tests.factories import copy_agent
@@ -205,10 +206,10 @@ def test_the_sweep_leaves_alone_what_a_process_is_carrying_out(tenant: Tenant) -
     decide(review, "suspend", *agents)
     moment = now()
     first, *_ = AccessReviewItem.objects.filter(review=review).order_by("id")
-    AccessReviewItem.objects.filter(id=first.id).update(next_try_at=moment + CLAIMED)
+    AccessReviewItem.objects.filter(id=first.id).update(next_try_at=moment + PATIENCE)
 
     assert list(AccessReview.objects.idle(moment)) == []
-    assert list(AccessReview.objects.idle(moment + CLAIMED)) == [review]
+    assert list(AccessReview.objects.idle(moment + PATIENCE)) == [review]
 
 
 def test_what_could_not_be_carried_out_may_be_decided_anew(

@@ -3,11 +3,10 @@
 import copy
 from typing import Any
 
-from cryptography.x509 import ReasonFlags
-
 from agents.models import Agent
 from certificates.models import Certificate
 from certificates.pki.serials import format_serial, new_serial
+from certificates.querysets import HOLD
 from certificates.tests.factories import make_certified_agent
 from compliance.core import environments
 from compliance.core.clock import now
@@ -16,8 +15,6 @@ from delegation.stops import services
 from delegation.stops.models import KindStop, StoppedAgent
 from tenancy.models import Tenant
 from tenancy.tests.factories import ACTOR
-
-HOLD = ReasonFlags.certificate_hold
 
 
 def make_crowd(tenant: Tenant, count: int, **fields: Any) -> list[Agent]:
@@ -44,7 +41,7 @@ def copy_agent(first: Agent, count: int) -> list[Agent]:
 
 def begin_stop(tenant: Tenant, **fields: Any) -> KindStop:
     """A stop that nothing has worked on yet."""
-    given = {"match": {"all": True}, "revoke": False, "reason": "drill", "code": HOLD, **fields}
+    given = {"match": {"all": True}, "revoke": False, "reason": "drill", "reason_code": HOLD, **fields}
     return services.begin(tenant_id=tenant.id, **given, actor=ACTOR, now=now())
 
 

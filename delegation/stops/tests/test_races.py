@@ -14,10 +14,11 @@ from certificates.issuing import issuance
 from certificates.models import Certificate
 from certificates.tests.factories import make_certified_agent, stock_pool
 from compliance.core.clock import now
+from compliance.stores.portions import PATIENCE
 from compliance.tests.owner import execute_as_owner
 from compliance.tests.threads import all_at_once
 from delegation.stops import services
-from delegation.stops.models import PATIENCE, KindStop, StoppedAgent
+from delegation.stops.models import KindStop, StoppedAgent
 from delegation.stops.tests.factories import (
     begin_stop,
     make_crowd,

@@ -6,7 +6,6 @@ from html import unescape
 from typing import Any
 
 import pytest
-from cryptography.x509 import ReasonFlags
 from django.conf import settings
 from django.test import Client
 from django.urls import reverse
@@ -113,7 +112,7 @@ def test_person_who_suspended_it_is_named(acme: Tenant) -> None:
 def test_stop_of_a_kind_is_linked(acme: Tenant, client: Client) -> None:
     agent, moment = make_certified_agent(acme, model_hash="sha256:bad"), now()
     asked: dict[str, Any] = {"match": {"model_hash": "sha256:bad"}, "revoke": False, "reason": "it leaks"}
-    stop = stops.begin(tenant_id=acme.id, code=ReasonFlags(HOLD), actor=ACTOR, now=moment, **asked)
+    stop = stops.begin(tenant_id=acme.id, reason_code=HOLD, actor=ACTOR, now=moment, **asked)
     stops.work_at_once(stop=stop, now=moment)
 
     answer = shown(client, agent)
