@@ -51,7 +51,7 @@ PERIODS_SECONDS = {
     "events.forget_spans": 600.0,
     "delegation.maintain_keys": 60.0,
     "stops.sweep": 15.0,
-    "reviews.sweep": 60.0,
+    "reviews.sweep": 15.0,
     "delegation.forget_issued": 3600.0,
     "events.sum_up_risk": 60.0,
     "events.sum_up_days": 120.0,

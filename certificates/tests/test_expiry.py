@@ -28,4 +28,8 @@ def test_last_second_still_counts(tenant: Tenant) -> None:
 
     assert certificate.status_at(certificate.expires_at) == "active"
     assert certificate.status_at(certificate.expires_at + timedelta(seconds=1)) == "expired"
-    assert services.expire_due(now=certificate.expires_at) == 0
+
+    services.expire_due(now=certificate.expires_at)
+
+    certificate.refresh_from_db()
+    assert certificate.status == "active"

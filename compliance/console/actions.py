@@ -14,6 +14,8 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 
 from compliance.console.access import OFFICERS, ConsoleRole
 
+NUMBERS_AND_DATES = (forms.IntegerField, forms.DateField, forms.DateTimeField, forms.MultiValueField)
+
 
 class AsciiForm(forms.BaseForm):
     """Refuses numbers and dates in digits of other scripts, which Django's fields read."""
@@ -21,8 +23,10 @@ class AsciiForm(forms.BaseForm):
     def full_clean(self) -> None:
         super().full_clean()
         for name, field in self.fields.items() if self.is_bound else ():
-            is_read = isinstance(field, forms.IntegerField | forms.DateField | forms.DateTimeField)
-            if is_read and not str(self[name].data).isascii():
+            data = self[name].data
+            parts = data if isinstance(field, forms.MultiValueField) else [data]
+            is_read = isinstance(field, NUMBERS_AND_DATES)
+            if is_read and not all(str(part).isascii() for part in parts):
                 self.add_error(name, "Use the digits 0 to 9.")
 
 

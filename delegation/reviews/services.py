@@ -241,13 +241,15 @@ def _carry_out(review: AccessReview, rows: list[AccessReviewItem], now: datetime
             with suppress(AgentRetired):
                 _reduce(item, asked, by)
         with environments.atomic():
+            # Locks the row: what another process has done meanwhile is not done again.
+            if not own.update(applied_at=now, problem=""):
+                return 1
             with suppress(AgentRetired):  # by somebody else
                 if item.decision == AccessReviewDecision.SUSPEND:
                     _suspend(asked, f"{reason}: {item.note}" if item.note else reason, by)
                 elif item.decision == AccessReviewDecision.RETIRE:
                     # Anyone who verifies the certificate reads this reason; the note is not public.
                     certificates.retire_agent(**asked, reason=reason, **by)
-            own.update(applied_at=now, problem="")
     except ServiceError as error:
         again = now + TRIED_EVERY if isinstance(error, PASSING) else None
         own.update(problem=error.message[:200], next_try_at=again)

@@ -415,13 +415,13 @@ def test_a_decision_made_anew_meanwhile_is_still_carried_out(
 ) -> None:
     agent, review = make_scoped_agent(tenant), open_review(tenant)
 
-    def decided_anew(**_: Any) -> None:
+    def decided_anew(*_: Any) -> None:
         anew = {"decision": "retire", "decided_at": now(), "next_try_at": now()}
         AccessReviewItem.objects.filter(review=review).update(**anew)
 
     with monkeypatch.context() as patch:
-        patch.setattr(certificates, "suspend_agent", decided_anew)
-        (item,) = decide(review, "suspend", agent)
+        patch.setattr(services, "_reduce", decided_anew)
+        (item,) = decide(review, "reduce", agent)
 
     assert (item.decision, item.applied_at) == ("retire", None)
     services.REVIEWS.work_off(job_id=review.id, now=now())

@@ -116,8 +116,9 @@ class DpopAuth(httpx.Auth):
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
         response = yield self._proven(request)
         # In OAuth's error (§8), where the body is not read, or in a challenge (§9).
-        asked = "use_dpop_nonce" in response.headers.get("www-authenticate", "")
-        if self._remember(request, response) and (asked or response.status_code == 400):
+        challenge = response.headers.get("www-authenticate", "") if response.status_code == 401 else ""
+        asked = "use_dpop_nonce" in challenge or response.status_code == 400
+        if self._remember(request, response) and asked:
             self._remember(request, (yield self._proven(request)))
 
     def _proven(self, request: httpx.Request) -> httpx.Request:

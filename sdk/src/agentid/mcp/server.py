@@ -107,7 +107,7 @@ class RecordedEvent(Result):
 
 
 class OwnRisk(BaseModel):
-    """How the agent stands; `agent_status` is active, suspended or retired."""
+    """How the agent stands; `agent_status` is pending, active, suspended or retired."""
 
     agent_id: str
     agent_status: str
