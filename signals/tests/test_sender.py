@@ -99,14 +99,14 @@ def test_sealing_wakes_the_sender(tenant: Tenant, settings: Any) -> None:
             assert brings(seal_an_entry, receiver)
 
 
-def test_turn_that_the_database_refuses_is_not_left_to_the_next_poll(settings: Any) -> None:
+def test_turn_that_the_database_refuses_is_not_left_to_the_next_poll(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings.SIGNALS_POLL_SECONDS = 600.0
+    monkeypatch.setattr(wakeups, "listen", lambda *_: None)  # no announcement
 
     class Interrupted(SignalSender):
         turns = 0
-
-        def listen(self) -> None:
-            """No announcement."""
 
         def upkeep(self) -> None:
             self.turns += 1
