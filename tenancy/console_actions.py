@@ -1,5 +1,6 @@
 """The mode and alarm budget of tenants and agents in the console: the forms and actions that set them."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django import forms
@@ -11,7 +12,7 @@ from compliance.console.actions import ActionCall, ConfirmedAction, ReasonForm
 from compliance.console.display import chip, visible
 from tenancy import services
 from tenancy.alarm_budgets import LEAST_BUDGET, MOST_BUDGET
-from tenancy.models import Enforcement
+from tenancy.models import Enforcement, Tenant
 
 MODES = [
     (Enforcement.ENFORCE, "Enforce: stop agents at the risk threshold"),
@@ -20,7 +21,9 @@ MODES = [
 
 
 class TenantModeForm(ReasonForm):
-    enforcement = forms.ChoiceField(choices=MODES, label="Mode", widget=UnfoldAdminSelectWidget)
+    enforcement = forms.TypedChoiceField(
+        choices=MODES, coerce=Enforcement, label="Mode", widget=UnfoldAdminSelectWidget
+    )
 
 
 class AgentModeForm(ReasonForm):
@@ -70,74 +73,53 @@ def mode_chip(enforcement: str) -> SafeString:
     return chip("observing", "warning") if enforcement == Enforcement.OBSERVE else chip("enforcing")
 
 
-def _set_mode(call: ActionCall) -> str:
-    tenant = services.set_enforcement(
-        tenant_id=call.row.id,
-        enforcement=Enforcement(call.data["enforcement"]),
-        reason=call.data["reason"],
-        actor=actor_of(call.request),
-        now=call.now,
-    )
-    return f"The mode of {visible(tenant)} is now {tenant.enforcement}."
+def _setting(
+    name: str,
+    label: str,
+    icon: str,
+    explanation: str,
+    form_class: type[ReasonForm],
+    setter: Callable[..., Tenant],
+    said: Callable[[Tenant], str],
+) -> ConfirmedAction:
+    """Return an action that sets the column `name` of a tenant by a service, told as `said`."""
+
+    def run(call: ActionCall) -> str:
+        return said(setter(tenant_id=call.row.id, **call.data, actor=actor_of(call.request), now=call.now))
+
+    return ConfirmedAction(name, label, icon, explanation, run, form_class=form_class)
 
 
-SET_TENANT_MODE = ConfirmedAction(
-    name="enforcement",
-    label="Set mode",
-    icon="policy",
-    explanation=(
-        "Sets, in this environment, what follows when an agent without a mode of its own reaches the risk "
-        "threshold. Events are scored, audited and announced in both modes; people can stop agents in both. "
-        "Setting the mode stops nobody for past events unless the last minutes still hold too many."
-    ),
-    run=_set_mode,
-    form_class=TenantModeForm,
+SET_TENANT_MODE = _setting(
+    "enforcement",
+    "Set mode",
+    "policy",
+    "Sets, in this environment, what follows when an agent without a mode of its own reaches the risk "
+    "threshold. Events are scored, audited and announced in both modes; people can stop agents in both. "
+    "Setting the mode stops nobody for past events unless the last minutes still hold too many.",
+    TenantModeForm,
+    services.set_enforcement,
+    lambda tenant: f"The mode of {visible(tenant)} is now {tenant.enforcement}.",
 )
-
-
-def _set_budget(call: ActionCall) -> str:
-    tenant = services.set_alarm_budget(
-        tenant_id=call.row.id,
-        alarm_budget=call.data["alarm_budget"],
-        reason=call.data["reason"],
-        actor=actor_of(call.request),
-        now=call.now,
-    )
-    return f"The alarm budget of {visible(tenant)} is now {tenant.alarm_budget:g}."
-
-
-SET_TENANT_BUDGET = ConfirmedAction(
-    name="alarm_budget",
-    label="Set alarm budget",
-    icon="tune",
-    explanation=(
-        "Sets, in this environment, how many of the ordinary events of an agent without a budget of its own "
-        "may ask for a look. A smaller budget finds less. Events of the past keep their scores."
-    ),
-    run=_set_budget,
-    form_class=TenantBudgetForm,
+SET_TENANT_BUDGET = _setting(
+    "alarm_budget",
+    "Set alarm budget",
+    "tune",
+    "Sets, in this environment, how many of the ordinary events of an agent without a budget of its own "
+    "may ask for a look. A smaller budget finds less. Events of the past keep their scores.",
+    TenantBudgetForm,
+    services.set_alarm_budget,
+    lambda tenant: f"The alarm budget of {visible(tenant)} is now {tenant.alarm_budget:g}.",
 )
-
-
-def _set_owner_required(call: ActionCall) -> str:
-    tenant = services.set_owner_required(
-        tenant_id=call.row.id,
-        owner_required=bool(call.data["owner_required"]),
-        reason=call.data["reason"],
-        actor=actor_of(call.request),
-        now=call.now,
-    )
-    return f"{visible(tenant)} {'requires' if tenant.owner_required else 'does not require'} owners now."
-
-
-SET_OWNER_REQUIRED = ConfirmedAction(
-    name="owner_required",
-    label="Require owners",
-    icon="person_check",
-    explanation=(
-        "Sets, in this environment, whether only agents with an owner are certified. Certificates in force "
-        "stay, and are renewed."
+SET_OWNER_REQUIRED = _setting(
+    "owner_required",
+    "Require owners",
+    "person_check",
+    "Sets, in this environment, whether only agents with an owner are certified. Certificates in force "
+    "stay, and are renewed.",
+    OwnerRequiredForm,
+    lambda owner_required, **asked: services.set_owner_required(owner_required=bool(owner_required), **asked),
+    lambda tenant: (
+        f"{visible(tenant)} {'requires' if tenant.owner_required else 'does not require'} owners now."
     ),
-    run=_set_owner_required,
-    form_class=OwnerRequiredForm,
 )

@@ -19,16 +19,6 @@ from tenancy.tests.factories import make_key, make_tenant
 NEW = {"name": "bot", "model_hash": "sha256:ab"}
 
 
-@pytest.fixture
-def tenant() -> Tenant:
-    return make_tenant()
-
-
-@pytest.fixture
-def client(api: ApiClient, tenant: Tenant) -> ApiClient:
-    return api.as_key(make_key(tenant))
-
-
 def budgets(shown: dict[str, Any]) -> tuple[float | None, float]:
     return shown["alarm_budget"], shown["effective_alarm_budget"]
 

@@ -11,7 +11,6 @@ from auditlog.models import AuditEntry
 from auditlog.vocabulary import AuditAction
 from compliance.tests.client import ApiClient
 from tenancy.models import Tenant
-from tenancy.tests.factories import make_key, make_tenant
 
 KIM = {"name": "Kim Berg", "email": "kim.berg@example.com"}
 LEE = {"name": "Lee Sand", "email": "lee@example.com"}
@@ -37,16 +36,6 @@ WHOLE = {
     "ask_policy": {"ask_from": "high", "always_ask": ["pay"], "ttl_seconds": 120},
 }
 INHERITED = ("model", "version", "model_hash", "financial_scope", "owner", "validity_days", "alarm_budget")
-
-
-@pytest.fixture
-def tenant() -> Tenant:
-    return make_tenant()
-
-
-@pytest.fixture
-def client(api: ApiClient, tenant: Tenant) -> ApiClient:
-    return api.as_key(make_key(tenant))
 
 
 def create(client: ApiClient, **fields: Any) -> dict[str, Any]:

@@ -19,16 +19,6 @@ from tenancy.tests.factories import make_key, make_tenant, make_test_key
 BOTH = pytest.mark.parametrize("environment", list(Environment))
 
 
-@pytest.fixture
-def tenant() -> Tenant:
-    return make_tenant()
-
-
-@pytest.fixture
-def client(api: ApiClient, tenant: Tenant) -> ApiClient:
-    return api.as_key(make_key(tenant))
-
-
 def observe(tenant: Tenant) -> None:
     tenancy.set_enforcement(
         tenant_id=tenant.id,

@@ -16,17 +16,7 @@ from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.tests.client import ApiClient
 from tenancy.models import Tenant
-from tenancy.tests.factories import make_key, make_tenant, make_test_key
-
-
-@pytest.fixture
-def tenant() -> Tenant:
-    return make_tenant()
-
-
-@pytest.fixture
-def client(api: ApiClient, tenant: Tenant) -> ApiClient:
-    return api.as_key(make_key(tenant))
+from tenancy.tests.factories import make_tenant, make_test_key
 
 
 def test_agent_is_fetched(client: ApiClient, tenant: Tenant) -> None:

@@ -32,11 +32,6 @@ def server(settings: Any) -> Iterator[MailServer]:
         yield running
 
 
-@pytest.fixture
-def tenant() -> Tenant:
-    return make_tenant()
-
-
 def suspend(agent: Agent) -> None:
     with environments.atomic():
         locked = Agent.objects.for_tenant(agent.tenant_id).locked().find(agent.id)

@@ -13,22 +13,12 @@ from compliance.core.environments import Environment
 from compliance.tests.client import ApiClient
 from tenancy import services as tenancy
 from tenancy.models import Tenant
-from tenancy.tests.factories import make_key, make_tenant
+from tenancy.tests.factories import make_tenant
 
 NEW = {"name": "bot", "model_hash": "sha256:ab"}
 KIM = {"name": "Kim Berg", "email": "Kim.Berg@example.com"}
 LEE = {"name": "Lee Sand", "email": "lee@example.com"}
 OWNED = {"owner_name": KIM["name"], "owner_email": KIM["email"]}
-
-
-@pytest.fixture
-def tenant() -> Tenant:
-    return make_tenant()
-
-
-@pytest.fixture
-def client(api: ApiClient, tenant: Tenant) -> ApiClient:
-    return api.as_key(make_key(tenant))
 
 
 def replace(client: ApiClient, gone: str = "KIM.berg@example.com") -> Any:

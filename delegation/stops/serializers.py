@@ -26,7 +26,7 @@ SAMPLE = 10
 
 
 class MatchSerializer(ClosedSerializer):
-    """Which agents to stop: exactly one member."""
+    """Which agents: exactly one member."""
 
     bounds: ClassVar[dict[str, Any]] = {"minProperties": 1, "maxProperties": 1, **ClosedSerializer.bounds}
 

@@ -1,7 +1,7 @@
 """Stop all agents of a kind, and lift the holds of a stop.
 
-A stop commits its set of agents first. Then portions of them are refused, and at last audit log and webhooks
-are told of each. Rows and agents are locked in the order of ids.
+A stop commits its set of agents first. Then they are refused, portion by portion; last, the audit log and
+webhooks learn of each. Rows and agents are locked in the order of ids.
 """
 
 from collections.abc import Callable, Mapping, Sequence

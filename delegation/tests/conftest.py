@@ -15,6 +15,9 @@ from delegation.tests.factories import make_token_key
 from delegation.token_keys import keyring
 from tenancy.models import Tenant
 from tenancy.tests.factories import make_tenant
+from tenancy.tests.fixtures import client
+
+__all__ = ["client"]
 
 
 @pytest.fixture(autouse=True)

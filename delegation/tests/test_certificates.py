@@ -17,12 +17,6 @@ from compliance.core.clock import now
 from compliance.tests.client import ApiClient
 from delegation.tests.factories import CHAIN
 from tenancy.models import Tenant
-from tenancy.tests.factories import make_key
-
-
-@pytest.fixture
-def client(api: ApiClient, tenant: Tenant) -> ApiClient:
-    return api.as_key(make_key(tenant))
 
 
 def issue(client: ApiClient, agent: Agent, **body: Any) -> Any:

@@ -43,11 +43,6 @@ def no_list_at_hand() -> Iterator[None]:
     status_lists.forget()
 
 
-@pytest.fixture
-def client(api: ApiClient, tenant: Tenant) -> ApiClient:
-    return api.as_key(make_key(tenant))
-
-
 def issued(client: ApiClient, agent: Agent) -> str:
     answer = client.get(f"/v1/agents/{agent.id}/credential")
     assert answer.status_code == 200, answer.json()

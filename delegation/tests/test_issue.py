@@ -19,11 +19,6 @@ HIDDEN = (
 )
 
 
-@pytest.fixture
-def client(api: ApiClient, tenant: Tenant) -> ApiClient:
-    return api.as_key(make_key(tenant))
-
-
 def issue(client: ApiClient, agent: Any, **body: Any) -> Any:
     return client.post(f"/v1/agents/{agent.id}/delegation", {"chain": CHAIN, **body})
 

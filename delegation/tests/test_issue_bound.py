@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from django.conf import settings as configured
 from pytest_django.fixtures import Settings
 
@@ -14,16 +13,9 @@ from delegation import services
 from delegation.errors import ParentKeyNotProven
 from delegation.tests.factories import CHAIN, JKT
 from delegation.tests.holders import Holder
-from tenancy.models import Tenant
-from tenancy.tests.factories import make_key
 
 HOLDER = Holder()
 LONGER = [*CHAIN, {"sub": "quote-service", "type": "service"}]
-
-
-@pytest.fixture
-def client(api: ApiClient, tenant: Tenant) -> ApiClient:
-    return api.as_key(make_key(tenant))
 
 
 def path_of(agent: Agent) -> str:

@@ -20,14 +20,9 @@ from delegation.jose import jws
 from delegation.tests.factories import CHAIN, make_token
 from delegation.tests.test_standing import expire, renew, revoke, suspend
 from tenancy.models import Tenant
-from tenancy.tests.factories import make_key, make_tenant, make_test_key
+from tenancy.tests.factories import make_tenant, make_test_key
 
 LONGER = [*CHAIN, {"sub": "quote-service", "type": "service"}]
-
-
-@pytest.fixture
-def client(api: ApiClient, tenant: Tenant) -> ApiClient:
-    return api.as_key(make_key(tenant))
 
 
 def hand_on(client: ApiClient, agent: Agent, parent: str, **body: Any) -> Any:

@@ -7,8 +7,6 @@ id of an event tells when it was received.
 
 from datetime import UTC, datetime, timedelta
 
-from django.conf import settings
-
 from agents.models import Agent
 from auditlog.models import AuditEntry
 from auditlog.vocabulary import AuditAction
@@ -17,6 +15,7 @@ from compliance.core.identifiers import first_id_at
 from compliance.stores import sql
 from events.figures.models import DayFigures
 from events.models import EventReview, RiskDay
+from events.risk.rolling import oldest_kept
 from tenancy.models import Tenant
 from webhooks.models import Delivery
 
@@ -97,6 +96,5 @@ def sum_up_days(*, now: datetime) -> int:
         limits = {"first": start, "first_id": first_id_at(start), "breach": breach}
         ((found,),) = sql.query(_SUM_UP, limits)
         written = sql.execute(_PUT, {"found": found})
-        oldest = today - timedelta(days=settings.EVENT_RETENTION_DAYS)
-        DayFigures.objects.filter(day__lt=oldest).delete()
+        DayFigures.objects.filter(day__lt=oldest_kept(now)).delete()
     return written

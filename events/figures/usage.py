@@ -4,7 +4,6 @@ Each event is counted once: its day's figures and the mark behind it commit toge
 evaluations, which leave audit entries alone, the last days are counted anew.
 """
 
-import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,18 +12,16 @@ from typing import Any, Final
 from uuid import UUID
 
 import msgspec
-from django.conf import settings
 
 from agents.models import Agent
 from auditlog.models import AuditEntry
 from auditlog.vocabulary import AuditAction
 from certificates.models import Certificate, certified_actions
-from compliance.core import environments
 from compliance.stores import sql
 from events.figures.days import FIRST_DAYS, UNSETTLED_DAYS
 from events.figures.models import ActionDay, NameOutcome
 from events.models import ActionType, BehaviorEvent, ScorerProgress
-from events.risk.rolling import NOTHING, RUN_SECONDS, settled_until
+from events.risk.rolling import NOTHING, RUN_SECONDS, in_chunks, oldest_kept
 from events.risk.scoring.contract import normal_actions
 from events.risk.scoring.details import read
 from events.risk.scoring.names import keys_of, normal_name, scope_of
@@ -148,19 +145,12 @@ class Usage:
 
 def sum_up(*, now: datetime, seconds: float = RUN_SECONDS) -> int:
     """Count the names of new events, for about so long; return how many events. Safe to repeat."""
-    until, total = time.monotonic() + seconds, 0
     _sum_up_denied(now)
-    while True:
-        with environments.atomic():
-            counted = _next_chunk(settled_until(now))
-        total += counted or 0
-        if counted is None or time.monotonic() >= until:
-            return total
+    return in_chunks(_next_chunk, now, seconds)
 
 
 def forget(*, now: datetime) -> None:
-    oldest = (now - timedelta(days=settings.EVENT_RETENTION_DAYS)).astimezone(UTC).date()
-    ActionDay.objects.filter(day__lt=oldest).delete()
+    ActionDay.objects.filter(day__lt=oldest_kept(now)).delete()
 
 
 def usage(agent: Agent, since: datetime, until: datetime) -> Usage:

@@ -6,7 +6,8 @@ value in the agent's row only if it scores above it; once an hour it is written 
 """
 
 import time
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
@@ -59,19 +60,31 @@ WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type 
 
 def sum_up(*, now: datetime, seconds: float = RUN_SECONDS) -> int:
     """Add new events to the daily sums, for about so long; return how many. Safe to repeat."""
+    return in_chunks(_next_chunk, now, seconds)
+
+
+def in_chunks(work: Callable[[UUID], int | None], now: datetime, seconds: float) -> int:
+    """Work on chunks of the settled events for about so long; return on how many events.
+
+    `work` gets the id below which events are settled, and returns None if nothing is left.
+    """
     until = time.monotonic() + seconds
     total = 0
     while True:
         with environments.atomic():
-            counted = _next_chunk(settled_until(now))
+            counted = work(settled_until(now))
         total += counted or 0
         if counted is None or time.monotonic() >= until:
             return total
 
 
+def oldest_kept(now: datetime) -> date:
+    """Return the first UTC day whose figures are kept: that of the oldest events."""
+    return now.astimezone(UTC).date() - timedelta(days=settings.EVENT_RETENTION_DAYS)
+
+
 def forget(*, now: datetime) -> None:
-    oldest = (now - timedelta(days=settings.EVENT_RETENTION_DAYS)).astimezone(UTC).date()
-    RiskDay.objects.filter(day__lt=oldest).delete()
+    RiskDay.objects.filter(day__lt=oldest_kept(now)).delete()
 
 
 def summed_until() -> UUID:

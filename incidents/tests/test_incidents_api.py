@@ -11,17 +11,6 @@ from compliance.core.identifiers import new_id
 from compliance.tests.client import ApiClient
 from incidents.tests.factories import make_closed_incident, make_incident
 from tenancy.models import Tenant
-from tenancy.tests.factories import make_key, make_tenant
-
-
-@pytest.fixture
-def tenant() -> Tenant:
-    return make_tenant()
-
-
-@pytest.fixture
-def client(api: ApiClient, tenant: Tenant) -> ApiClient:
-    return api.as_key(make_key(tenant))
 
 
 def patch(client: ApiClient, incident: Any, **body: Any) -> Any:

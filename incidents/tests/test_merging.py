@@ -21,20 +21,10 @@ from incidents.errors import IncidentMerged, IncidentNotFound, Unmergeable
 from incidents.models import Incident, TimelineEntry, TouchedAgent
 from incidents.tests.factories import ACTOR, change, make_closed_incident, make_incident
 from tenancy.models import Tenant
-from tenancy.tests.factories import make_key, make_tenant
+from tenancy.tests.factories import make_tenant
 
 EARLY = datetime(2026, 11, 1, 9, 0, tzinfo=UTC)
 LATE = EARLY + timedelta(hours=3)
-
-
-@pytest.fixture
-def tenant() -> Tenant:
-    return make_tenant()
-
-
-@pytest.fixture
-def client(api: ApiClient, tenant: Tenant) -> ApiClient:
-    return api.as_key(make_key(tenant))
 
 
 def merge(incident: Incident, into: Incident, **fields: Any) -> Incident:

@@ -23,7 +23,7 @@ MOVES: Final = (
 )
 """The entries that tell of an agent's status."""
 PROFILE: Final = {"name": "", "model": "model", "version": "model_version", "model_hash": "model_hash"}
-"""What is told of an agent, and the claims of its certificate that state it; no claim: its row does."""
+"""Each fact told of an agent, with the claim of its certificate that states it; empty: only its row does."""
 
 
 @dataclass(frozen=True)

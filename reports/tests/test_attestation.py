@@ -47,16 +47,6 @@ KIM = {"owner_name": "Kim Berg", "owner_email": "kim@example.com"}
 LEE = {"owner_name": "Lee Sand", "owner_email": "lee@example.com"}
 
 
-@pytest.fixture
-def tenant() -> Tenant:
-    return make_tenant()
-
-
-@pytest.fixture
-def client(api: ApiClient, tenant: Tenant) -> ApiClient:
-    return api.as_key(make_key(tenant))
-
-
 def attested(client: ApiClient, agent: Agent, at: datetime | None = None) -> dict[str, Any]:
     query = "" if at is None else f"?at={at.isoformat().replace('+00:00', 'Z')}"
     answer = client.get(f"/v1/agents/{agent.id}/attestation{query}")

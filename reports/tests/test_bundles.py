@@ -46,11 +46,6 @@ def tenant() -> Tenant:
     return make_tenant("Αθήνα")
 
 
-@pytest.fixture
-def client(api: ApiClient, tenant: Tenant) -> ApiClient:
-    return api.as_key(make_key(tenant))
-
-
 def make_signed_report(tenant: Tenant) -> Report:
     agent = make_certified_agent(tenant)
     for _ in range(3):

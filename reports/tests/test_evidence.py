@@ -35,11 +35,6 @@ from tenancy.tests.factories import make_tenant
 PERSON, MACHINE = Actor.person(UUID(int=7)), Actor.api_key(UUID(int=5))
 
 
-@pytest.fixture
-def tenant() -> Tenant:
-    return make_tenant()
-
-
 def make_row(agent: Agent, band: str, *, at: datetime | None = None, **fields: Any) -> BehaviorEvent:
     """An event's row in a band of choice, received `at`."""
     moment = at or now()

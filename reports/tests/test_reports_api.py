@@ -31,16 +31,6 @@ from tenancy.tests.factories import make_key, make_tenant, make_test_key
 BODY = {"type": "eu_ai_act", "period_start": "2026-07-01", "period_end": "2026-09-30"}
 
 
-@pytest.fixture
-def tenant() -> Tenant:
-    return make_tenant()
-
-
-@pytest.fixture
-def client(api: ApiClient, tenant: Tenant) -> ApiClient:
-    return api.as_key(make_key(tenant))
-
-
 def ask(client: ApiClient, **body: Any) -> Any:
     return client.post("/v1/reports", {**BODY, **body})
 

@@ -13,21 +13,11 @@ from compliance.tests.client import ApiClient
 from reports.models import ReportSchedule
 from reports.scheduling import SETTLING, create_schedule, run_schedules
 from tenancy.models import Tenant
-from tenancy.tests.factories import make_key, make_tenant, make_test_key
+from tenancy.tests.factories import make_test_key
 
 PATH = "/v1/report-schedules"
 BODY = {"type": "mica", "cadence": "month"}
 JANUARY, FEBRUARY, APRIL = (datetime(2026, month, 1, tzinfo=UTC) for month in (1, 2, 4))
-
-
-@pytest.fixture
-def tenant() -> Tenant:
-    return make_tenant()
-
-
-@pytest.fixture
-def client(api: ApiClient, tenant: Tenant) -> ApiClient:
-    return api.as_key(make_key(tenant))
 
 
 def make_schedule(tenant: Tenant, at: datetime = JANUARY, **fields: Any) -> ReportSchedule:

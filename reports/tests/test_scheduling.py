@@ -25,11 +25,6 @@ ACTOR = Actor.system("tests")
 MARCH, APRIL, MAY = (datetime(2026, month, 1, tzinfo=UTC) for month in (3, 4, 5))
 
 
-@pytest.fixture
-def tenant() -> Tenant:
-    return make_tenant()
-
-
 def make_schedule(
     tenant: Tenant, *, at: datetime = MARCH, cadence: Cadence = Cadence.MONTH
 ) -> ReportSchedule:

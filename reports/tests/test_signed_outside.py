@@ -21,16 +21,10 @@ from delegation.tests.conftest import empty_rings, tenant
 from events.tests.factories import make_high_event
 from reports.bundles.archive import unpack
 from tenancy.models import Tenant
-from tenancy.tests.factories import make_key
 
 __all__ = ["empty_rings", "tenant"]
 
 DOCS = Path(settings.BASE_DIR) / "docs"
-
-
-@pytest.fixture
-def client(api: ApiClient, tenant: Tenant) -> ApiClient:
-    return api.as_key(make_key(tenant))
 
 
 def receipt_path(tenant: Tenant) -> str:

@@ -1,0 +1,5 @@
+"""A tenant and its client."""
+
+from tenancy.tests.fixtures import client, tenant
+
+__all__ = ["client", "tenant"]
