@@ -3,7 +3,6 @@
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
-from uuid import UUID
 
 from django.db.models import F, Q
 
@@ -11,16 +10,13 @@ from agents.mailing import tell_owner
 from agents.models import Agent
 from auditlog.vocabulary import Actor, AuditAction
 from certificates.models import Certificate
-from certificates.querysets import CertificateQuerySet, ends_within
-from certificates.services import announce, record
-from compliance.core import environments
+from certificates.querysets import ends_within
+from certificates.services import announce, each_due, record
 from compliance.core.wording import counted
-from compliance.stores.sweeps import each
 from webhooks.vocabulary import EventName
 
 ANNOUNCED_DAYS: Final = (1, 7, 30)
 ACTOR: Final = Actor.system("certificates.announce_ends")
-BATCH: Final = 500
 
 
 def announce_due(*, now: datetime) -> int:
@@ -29,33 +25,16 @@ def announce_due(*, now: datetime) -> int:
     One that is found late is announced with the fewest days that fit. Neither a renewed certificate nor one
     whose whole life is as short is announced.
     """
-    return sum(
-        each(
-            _due(days, now).order_by("expires_at", "id").values_list("id", "agent_id", "tenant_id")[:BATCH],
-            partial(_announce_locked, days=days, now=now),
-        )
-        for days in ANNOUNCED_DAYS
-    )
+    count = 0
+    for days in ANNOUNCED_DAYS:
+        is_new = Q(end_announced=None) | Q(end_announced__gt=days)
+        is_long = Q(expires_at__gt=F("issued_at") + timedelta(days=days))
+        due = Certificate.objects.filter(ends_within(days, now), is_new, is_long)
+        count += each_due(due, partial(announce_end, days=days, now=now))
+    return count
 
 
-def _due(days: int, now: datetime) -> CertificateQuerySet:
-    span = timedelta(days=days)
-    is_new = Q(end_announced=None) | Q(end_announced__gt=days)
-    return Certificate.objects.filter(ends_within(days, now), is_new, expires_at__gt=F("issued_at") + span)
-
-
-def _announce_locked(row: tuple[UUID, UUID, UUID], *, days: int, now: datetime) -> bool:
-    certificate_id, agent_id, tenant_id = row
-    with environments.atomic():
-        agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
-        own = _due(days, now).for_tenant(tenant_id)
-        certificate = own.filter(id=certificate_id).locked().first()
-        if certificate is not None:
-            announce_end(agent=agent, certificate=certificate, days=days, now=now)
-    return certificate is not None
-
-
-def announce_end(*, agent: Agent, certificate: Certificate, days: int, now: datetime) -> None:
+def announce_end(agent: Agent, certificate: Certificate, *, days: int, now: datetime) -> None:
     """Audit and announce that a certificate ends within so many days; both rows are locked."""
     certificate.end_announced = days
     certificate.save(update_fields=["end_announced"])

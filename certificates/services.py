@@ -6,7 +6,7 @@ either a certificate or an unfinished `Issuance`.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -26,6 +26,7 @@ from certificates.models import (
     WrappedAgentKey,
 )
 from certificates.pki.reasons import ADMINISTRATIVE, encode_entry, reason_code
+from certificates.querysets import CertificateQuerySet
 from compliance.core import environments
 from compliance.core.tasks import enqueue_on_commit
 from compliance.keys.base import KeyStorage
@@ -42,7 +43,7 @@ PUBLISH: Final = "certificates.publish_crl"
 """The task that publishes the lists of an authority."""
 EXPIRY_ACTOR: Final = Actor.system("certificates.expire")
 SUPERSEDING_ACTOR: Final = Actor.system("certificates.supersede")
-EXPIRY_BATCH: Final = 500
+SWEPT_AT_ONCE: Final = 500
 _REVOKE: Final = """
 UPDATE certificates_certificate AS certificate
 SET status = 'revoked', revoked_at = ended.revoked_at, crl_entry = ended.crl_entry,
@@ -268,19 +269,28 @@ def _ended_hold(certificate: Certificate, now: datetime) -> EndedHold:
     )
 
 
+def each_due(
+    due: CertificateQuerySet, work: Callable[[Agent, Certificate], object], *, order: str = "expires_at"
+) -> int:
+    """Work on up to 500 due certificates, each under the locks of its agent and its own; return how many."""
+
+    def work_locked(row: tuple[UUID, UUID, UUID]) -> bool:
+        certificate_id, agent_id, tenant_id = row
+        with environments.atomic():
+            agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
+            certificate = due.for_tenant(tenant_id).filter(id=certificate_id).locked().first()
+            if certificate is not None:
+                work(agent, certificate)
+        return certificate is not None
+
+    rows = due.order_by(order, "id").values_list("id", "agent_id", "tenant_id")
+    return each(rows[:SWEPT_AT_ONCE], work_locked)
+
+
 def supersede_due(*, now: datetime) -> int:
     """Revoke up to 500 renewed certificates whose overlap with their successor is over; return how many."""
-    due = Certificate.objects.revocable(now).filter(superseded_at__lte=now).order_by("superseded_at", "id")
-    rows = due.values_list("id", "agent_id", "tenant_id")[:EXPIRY_BATCH]
-    return each(rows, lambda row: _supersede_locked(*row, now))
-
-
-def _supersede_locked(certificate_id: UUID, agent_id: UUID, tenant_id: UUID, now: datetime) -> bool:
-    with environments.atomic():
-        Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
-        own = Certificate.objects.for_tenant(tenant_id).filter(id=certificate_id)
-        due = own.revocable(now).locked().first()
-        return due is not None and supersede(due, now)
+    due = Certificate.objects.revocable(now).filter(superseded_at__lte=now)
+    return each_due(due, lambda _, one: supersede(one, now), order="superseded_at")
 
 
 def supersede_from(certificate: Certificate, at: datetime, *, actor: Actor, now: datetime) -> None:
@@ -301,19 +311,7 @@ def supersede(certificate: Certificate, now: datetime, *, actor: Actor = SUPERSE
 
 def expire_due(*, now: datetime) -> int:
     """Mark and announce up to 500 certificates that are past their end; return how many."""
-    due = Certificate.objects.overdue(now).order_by("expires_at", "id")
-    rows = due.values_list("id", "agent_id", "tenant_id")[:EXPIRY_BATCH]
-    return each(rows, lambda row: _expire(*row, now))
-
-
-def _expire(certificate_id: UUID, agent_id: UUID, tenant_id: UUID, now: datetime) -> bool:
-    with environments.atomic():
-        Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
-        own = Certificate.objects.for_tenant(tenant_id).filter(id=certificate_id)
-        overdue = own.overdue(now).locked().first()
-        if overdue is not None:
-            mark_expired(overdue, now)
-    return overdue is not None
+    return each_due(Certificate.objects.overdue(now), lambda _, one: mark_expired(one, now))
 
 
 def mark_expired(certificate: Certificate, now: datetime) -> None:

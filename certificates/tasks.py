@@ -1,7 +1,7 @@
 """Periodic work on certificates, and publication after a revocation; every task is safe to run twice."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
@@ -21,7 +21,7 @@ from compliance.core.tasks import enqueue, task
 log = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 0.5
-EXPIRY_ROUNDS = 20
+ROUNDS = 20
 
 
 @contextmanager
@@ -55,28 +55,26 @@ def publish_due_crls(**kwargs: Any) -> None:
 @task("certificates.supersede")
 def supersede(**kwargs: Any) -> None:
     """Revoke renewed certificates whose overlap with their successor is over."""
-    if count := services.supersede_due(now=now()):
-        log.info("%d certificates superseded", count)
+    _in_rounds(services.supersede_due, "certificates superseded")
 
 
 @task("certificates.expire")
 def expire(**kwargs: Any) -> None:
     """Mark and announce certificates that are past their end."""
-    for _ in range(EXPIRY_ROUNDS):
-        count = services.expire_due(now=now())
-        if not count:
-            return
-        log.info("%d certificates expired", count)
+    _in_rounds(services.expire_due, "certificates expired")
 
 
 @task("certificates.announce_ends")
 def announce_ends(**kwargs: Any) -> None:
     """Announce certificates that end within 30, 7 or 1 days, once each."""
-    for _ in range(EXPIRY_ROUNDS):
-        count = endings.announce_due(now=now())
-        if not count:
+    _in_rounds(endings.announce_due, "ends of certificates announced")
+
+
+def _in_rounds(sweep: Callable[..., int], done: str) -> None:
+    for _ in range(ROUNDS):
+        if not (count := sweep(now=now())):
             return
-        log.info("%d ends of certificates announced", count)
+        log.info("%d %s", count, done)
 
 
 @task("certificates.maintain_responders")
