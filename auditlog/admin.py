@@ -190,10 +190,6 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
         ("Affected", {"fields": ("affected", "metadata_shown")}),
         ("Entry", {"fields": ("seal", "identifier")}),
     )
-    readonly_fields = (
-        *("action", "description_shown", "tenant", "kind", "actor", "affected", "metadata_shown"),
-        *("seal", "identifier"),
-    )
 
     kind = column("kind", lambda row: KINDS[row.actor_kind], ordering="actor_kind")
     actor = part_column("actor", "actor_id", _actor)

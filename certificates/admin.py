@@ -154,7 +154,6 @@ class CertificateAdmin(SerialColumns, AgentColumn, TenantScopedAdmin):
     search_ids = ("pk", "agent_id")
     search_help_text = "Serial number (colons are fine), agent name or an ID"
     date_hierarchy = "issued_at"
-    ordering = ("-issued_at", "-id")
     fieldsets = (
         (None, {"fields": ("serial", "state", "agent", "tenant", "actions_permitted")}),
         ("Validity", {"fields": ("issued_at", "expires_at", "superseded_at")}),
@@ -203,7 +202,6 @@ class CertificateAuthorityAdmin(KeyFields, SystemAdmin):
         ),
     )
     list_display = ("common_name", "role_chip", "state", "short_serial", "crl_number", "not_after")
-    ordering = ("-created_at", "-id")
     fieldsets = (
         (None, {"fields": ("common_name", "role_chip", "state", "parent", "crl_number")}),
         ("Validity", {"fields": ("not_before", "not_after", "retired_at")}),
@@ -229,7 +227,6 @@ class OcspResponderAdmin(KeyFields, SystemAdmin):
     related_links = ()
     list_display = ("authority", "state", "short_serial", "not_before", "not_after")
     list_select_related = ("authority",)
-    ordering = ("-created_at", "-id")
     fieldsets = (
         (None, {"fields": ("authority", "state")}),
         ("Validity", {"fields": ("not_before", "not_after")}),
@@ -249,7 +246,6 @@ class RevocationListAdmin(SystemAdmin):
     related_links = ()
     list_display = ("authority_name", "scope", "number", "state", "entry_count", "this_update", "next_update")
     list_select_related = ("authority",)
-    ordering = ("-this_update", "-id")
     fieldsets = (
         (None, {"fields": ("authority", "scope", "number", "base_number", "state", "entry_count", "size")}),
         ("Validity", {"fields": ("this_update", "next_update", "age")}),
@@ -283,7 +279,6 @@ class IssuanceAdmin(SerialColumns, AgentColumn, TenantScopedAdmin):
     list_filter = (("state", ChoicesDropdownFilter), tenant_filter(), ("created_at", RangeDateTimeFilter))
     search_fields = ("serial_number", "agent__name")
     search_ids = ("pk", "agent_id")
-    ordering = ("-created_at", "-id")
     fieldsets = (
         (None, {"fields": ("serial", "state_chip", "agent", "tenant", "error")}),
         ("Times", {"fields": ("created_at", "finished_at")}),
@@ -310,7 +305,6 @@ class EndedHoldAdmin(TenantScopedAdmin):
     list_select_related = ("certificate",)
     search_fields = ("certificate__serial_number__startswith",)
     search_ids = ("pk", "certificate_id")
-    ordering = ("-ended_at", "-id")
     fieldsets = (
         (None, {"fields": ("certificate", "held_at", "ended_at")}),
         ("Revocation lists", {"fields": ("hold_crl_number", "end_crl_number")}),
@@ -323,7 +317,6 @@ class EndedHoldAdmin(TenantScopedAdmin):
 class PooledKeyAdmin(SystemAdmin):
     related_links = ()
     list_display = ("reference", "made")
-    ordering = ("created_at", "id")
     fieldsets = ((None, {"fields": ("reference", "made")}),)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:

@@ -84,7 +84,6 @@ class IssuedTokenAdmin(TenantScopedAdmin):
     search_ids = ("pk", "agent_id", "parent_token_id")
     search_help_text = "Principal, agent name or an ID"
     date_hierarchy = "issued_at"
-    ordering = ("-issued_at", "-id")
     fieldsets = (
         (None, {"fields": ("chain_shown", "state", "why", "agent", "tenant", "granted", "aimed_at")}),
         ("Trust", {"fields": ("root", "vouched", "binding", "key", "certificate")}),
@@ -138,7 +137,6 @@ class TokenKeyAdmin(SystemAdmin):
     list_display = ("key_id", "state", "published_at", "active_from", "retired_at", "destroyed_at")
     list_filter = (("status", ChoicesDropdownFilter),)
     search_fields = ("kid",)
-    ordering = ("-published_at", "-id")
     fieldsets = (
         (None, {"fields": ("key_id", "state", "public_key")}),
         ("Life", {"fields": ("published_at", "active_from", "retired_at", "destroyed_at")}),

@@ -177,7 +177,6 @@ class BehaviorEventAdmin(EventRowAdmin):
         ("What the agent said", {"fields": ("details_json", "session_id", "chain_id", "decision_id")}),
         ("Event", {"fields": ("identifier",)}),
     )
-    readonly_fields = ("action", "risk", "why", "review_facts", "details_json", "identifier")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows: BehaviorEventQuerySet = super().get_queryset(request)  # type: ignore[assignment]
@@ -254,7 +253,6 @@ class EventReviewAdmin(NamesActors, EventRowAdmin):
         (None, {"fields": ("outcome", "note_text", "case_number", "officer", "reviewed_at")}),
         ("Event", {"fields": ("event_code", "agent", "tenant")}),
     )
-    readonly_fields = ("outcome", "note_text", "officer", "event_code")
 
     officer = column(
         "by", lambda review: actor_shown(review.actor_id, review.actor_name), ordering="actor_id"
@@ -276,7 +274,6 @@ class MarkedPlaceAdmin(EventRowAdmin):
     search_fields = ("name",)
     search_ids = ("pk", "event_id")
     fieldsets = ((None, {"fields": ("place", "verdict", "event_code", "tenant", "marked_at")}),)
-    readonly_fields = ("place", "verdict", "event_code")
 
     place = column("place", lambda marked: code(marked.name))
     verdict = column(

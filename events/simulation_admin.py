@@ -158,7 +158,6 @@ class SimulationAdmin(NamesActors, TenantScopedAdmin):
         tenant_filter(),
         ("created_at", RangeDateTimeFilter),
     )
-    ordering = ("-created_at", "-id")
     fieldsets = (
         (None, {"fields": ("state", "progress_text", "tenant", "officer")}),
         ("Policies", {"fields": ("live_facts", "candidate_facts", "period")}),
@@ -170,10 +169,6 @@ class SimulationAdmin(NamesActors, TenantScopedAdmin):
         (None, {"fields": ("tenant", "threshold", "strikes", "window_minutes")}),
         ("Scoring", {"fields": ("scope_rule", "alarm_budget", "weights", "rescore")}),
         ("Period", {"fields": ("first_day", "last_day")}),
-    )
-    readonly_fields = (
-        *("policy", "state", "progress_text", "officer", "live_facts", "candidate_facts", "period"),
-        *("reproduction", "counts", "agents"),
     )
 
     officer = column("requested by", lambda row: actor_shown(row.requested_by, row.actor_name))

@@ -82,7 +82,6 @@ class ReportAdmin(TenantScopedAdmin):
         tenant_filter(),
         ("created_at", RangeDateTimeFilter),
     )
-    ordering = ("-created_at", "-id")
     fieldsets = (
         (None, {"fields": ("kind", "state", "tenant", "span", "agents", "downloads", "schedule_name")}),
         ("Proof", {"fields": ("digest_code",)}),
@@ -90,10 +89,6 @@ class ReportAdmin(TenantScopedAdmin):
         ("Document", {"fields": ("document_json",)}),
     )
     add_fieldsets = ((None, {"fields": ("tenant", "type", "period", "first_day", "last_day")}),)
-    readonly_fields = (
-        *("kind", "state", "span", "agents", "downloads", "schedule_name"),
-        *("digest_code", "document_json"),
-    )
 
     class Media:
         js = ("console/report-progress.js",)
@@ -226,12 +221,10 @@ class ReportScheduleAdmin(TenantScopedAdmin):
     list_display = ("kind", "often", "state", "tenant", "next_period", "created_at")
     list_select_related = ("tenant",)
     list_filter = (("type", ChoicesDropdownFilter), ("cadence", ChoicesDropdownFilter), tenant_filter())
-    ordering = ("-created_at", "-id")
     fieldsets = (
         (None, {"fields": ("kind", "often", "state", "tenant", "next_period", "created_at", "ended_at")}),
     )
     add_fieldsets = ((None, {"fields": ("tenant", "type", "cadence")}),)
-    readonly_fields = ("kind", "often", "state", "next_period")
 
     kind = display(lambda self, row: row.get_type_display(), description="regulation", ordering="type")
     often = display(lambda self, row: row.get_cadence_display(), description="cadence", ordering="cadence")

@@ -77,15 +77,10 @@ class StreamAdmin(TenantScopedAdmin):
     list_select_related = ("tenant",)
     list_filter = (("status", ChoicesDropdownFilter), tenant_filter())
     search_fields = ("description",)
-    ordering = ("-created_at", "-id")
     fieldsets = (
         (None, {"fields": ("name", "state", "status_reason", "way", "address", "event_chips", "tenant")}),
         ("Delivery", {"fields": ("waiting", "refused", "last_delivery", "last_error", "next_attempt_at")}),
         ("Life", {"fields": ("identifier", "audience", "created_at", "updated_at")}),
-    )
-    readonly_fields = (
-        *("name", "state", "way", "address", "event_chips", "waiting", "refused", "last_delivery"),
-        "identifier",
     )
 
     name = display(lambda self, row: visible(row.description or row.pk), description="stream")

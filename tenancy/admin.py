@@ -73,7 +73,6 @@ class TenantAdmin(TenantScopedAdmin):
     list_display = ("name", "mode", "identifier", "created_at")
     list_filter = (("enforcement", ChoicesDropdownFilter),)
     search_fields = ("name",)
-    ordering = ("name", "id")
     readonly_fields = ("mode", "rule", "alarm_budget", "owner_required", "identifier", "created_at")
     fieldsets = ((None, {"fields": ("name", *readonly_fields)}),)
     add_fieldsets = ((None, {"fields": ("name",)}),)
@@ -233,8 +232,6 @@ class ApiKeyAdmin(TenantScopedAdmin):
     list_select_related = ("tenant",)
     list_filter = (KeyStateFilter, tenant_filter(), ("last_used_at", RangeDateTimeFilter))
     search_fields = ("name", "hint")
-    ordering = ("-created_at", "-id")
-    readonly_fields = ("label", "hint_code", "state", "scope_chips", "successor")
     fieldsets = (
         (None, {"fields": ("label", "hint_code", "state", "tenant", "scope_chips")}),
         ("Life", {"fields": ("created_at", "last_used_at", "expires_at", "revoked_at", "successor")}),

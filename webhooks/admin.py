@@ -103,7 +103,6 @@ class WebhookAdmin(TenantEditedAdmin):
     list_select_related = ("tenant",)
     list_filter = ("active", DeletedFilter, tenant_filter(), ("created_at", RangeDateTimeFilter))
     search_fields = ("url", "description")
-    ordering = ("-created_at", "-id")
     fieldsets = (
         (None, {"fields": ("address", "state", "event_chips", "tenant", "description")}),
         ("Health", {"fields": ("pace", "consecutive_failures", "failed_deliveries", "failing_since")}),
@@ -221,7 +220,6 @@ class DeliveryAdmin(TenantScopedAdmin):
         ("Times", {"fields": ("created_at", "next_attempt_at", "completed_at")}),
         ("Message", {"fields": ("message_id", "body")}),
     )
-    readonly_fields = ("event", "state", "tries", "address", "tenant", "message_id", "body")
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str

@@ -135,15 +135,11 @@ class TrustedIssuerAdmin(TenantScopedAdmin):
     list_select_related = ("tenant",)
     list_filter = ("active", tenant_filter())
     search_fields = ("issuer",)
-    ordering = ("-created_at", "-id")
     fieldsets = (
         (None, {"fields": ("address", "state", "audience_chips", "algorithm_chips", "tenant")}),
         ("ID tokens", {"fields": ("subject_claim", "claims", "max_age_seconds")}),
         ("Keys", {"fields": ("jwks_uri", "pinned")}),
         ("Life", {"fields": ("identifier", "created_at", "updated_at")}),
-    )
-    readonly_fields = (
-        *("address", "state", "audience_chips", "algorithm_chips", "claims", "pinned", "identifier"),
     )
     add_fieldsets = ((None, {"fields": ("tenant", *GIVEN)}),)
 

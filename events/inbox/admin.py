@@ -34,7 +34,6 @@ class OpenEventAdmin(TenantScopedAdmin):
         RelatedLink("Agent", "smart_toy", "agents_agent", "id__exact", lambda row: row.agent_id),
     )
     fieldsets = ((None, {"fields": ("action_type", "risk", "agent", "tenant", "received_at")}),)
-    readonly_fields = ("risk",)
 
     @display(description="risk")
     def risk(self, opened: OpenEvent) -> str:
@@ -103,12 +102,10 @@ class InboxCommentAdmin(NamesActors, TenantScopedAdmin):
     search_fields = ("case_number", "agent__name", "actor_id")
     search_ids = ("pk", "event_id", "agent_id")
     search_help_text = "Case number, agent name, person or an ID"
-    ordering = ("-created_at", "-id")
     fieldsets = (
         (None, {"fields": ("what", "full_text", "case", "officer", "created_at")}),
         ("About", {"fields": ("event_code", "agent", "tenant")}),
     )
-    readonly_fields = ("what", "full_text", "case", "officer", "event_code")
 
     agent_name = display(lambda self, row: visible(row.agent.name), description="agent")
     officer = column("by", lambda row: actor_shown(row.actor_id, row.actor_name), ordering="actor_id")

@@ -76,7 +76,6 @@ class TracedNameAdmin(TenantScopedAdmin):
     search_fields = ("name",)
     search_ids = ("pk", "agent_id")
     fieldsets = ((None, {"fields": ("label", "source", "agent_name", "tenant", "seen_at")}),)
-    readonly_fields = ("label", "agent_name")
 
     label = column("name", lambda row: code(row.name), ordering="name")
     agent_name = column(
