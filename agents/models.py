@@ -11,11 +11,11 @@ from django.db import models
 from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
 
 from agents.querysets import AgentQuerySet, BlueprintQuerySet, BlueprintRenewalQuerySet
-from auditlog.vocabulary import Actor, ActorKind
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id, parse_id
 from compliance.stores.tenant_keys import TenantForeignKey, TenantRow
 from tenancy.alarm_budgets import LEAST_BUDGET, MOST_BUDGET
+from tenancy.jobs import AgentOfJob, TenantJob
 from tenancy.models import Enforcement, Tenant
 
 MAX_EMAIL_LENGTH = 254
@@ -281,26 +281,19 @@ class Blueprint(OwnedRow):
         return self.name
 
 
-class BlueprintRenewal(models.Model):
+class BlueprintRenewal(TenantJob):
     """Picked agents of a blueprint that are brought up to date; `certificates` works on them.
 
     `matched` counts its rows. `worked_at`: when something was last done of them.
     """
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+")
     blueprint = models.ForeignKey(Blueprint, on_delete=models.PROTECT, related_name="renewals")
     matched = models.PositiveIntegerField()
-    started_by = models.CharField(max_length=255)
-    started_by_kind = models.CharField(max_length=16, choices=ActorKind.choices)
-    started_at = models.DateTimeField()
     worked_at = models.DateTimeField()
-    ended_at = models.DateTimeField(null=True)
 
     objects = BlueprintRenewalQuerySet.as_manager()
 
-    class Meta:
-        ordering = ["-started_at", "-id"]
+    class Meta(TenantJob.Meta):
         indexes = [
             Index(fields=["tenant", "-started_at", "-id"], name="blueprints_renewals"),
             Index(fields=["worked_at"], condition=Q(ended_at=None), name="blueprints_renewals_running"),
@@ -314,11 +307,6 @@ class BlueprintRenewal(models.Model):
     def __str__(self) -> str:
         return f"{self.matched} agents of {self.blueprint}"
 
-    @property
-    def actor(self) -> Actor:
-        """Who began it, to record what is done later."""
-        return Actor(ActorKind(self.started_by_kind), self.started_by)
-
 
 class RenewalOutcome(models.TextChoices):
     """What a renewal did to an agent; `updated`: its certificate states nothing of what changed."""
@@ -331,21 +319,16 @@ class RenewalOutcome(models.TextChoices):
     FAILED = "failed"
 
 
-class RenewedAgent(models.Model):
+class RenewedAgent(AgentOfJob):
     """An agent of a renewal. `replaced_id`: once it is updated, the certificate that is to be renewed."""
 
     id = models.BigAutoField(primary_key=True)
-    tenant = models.ForeignKey(
-        Tenant, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
-    )
     renewal = TenantForeignKey(BlueprintRenewal, on_delete=models.PROTECT, related_name="agents")
-    agent_id = models.UUIDField()
     outcome = models.CharField(max_length=16, choices=RenewalOutcome.choices, default=RenewalOutcome.PENDING)
     replaced_id = models.UUIDField(null=True)
     error = models.CharField(max_length=255, blank=True)
 
-    class Meta:
-        ordering = ["id"]
+    class Meta(AgentOfJob.Meta):
         indexes = [
             Index(fields=["renewal", "id"], condition=Q(outcome="pending"), name="blueprints_agents_due")
         ]
@@ -353,6 +336,3 @@ class RenewedAgent(models.Model):
             UniqueConstraint(fields=["renewal", "agent_id"], name="blueprints_agent_once"),
             CheckConstraint(condition=Q(outcome__in=RenewalOutcome.values), name="blueprints_outcome_known"),
         ]
-
-    def __str__(self) -> str:
-        return f"{self.agent_id} {self.outcome}"

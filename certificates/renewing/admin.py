@@ -54,27 +54,19 @@ class BlueprintForm(forms.ModelForm):
     permitted_actions = forms.CharField(
         required=False, widget=UnfoldAdminTextareaWidget, help_text="Names of actions, one a line."
     )
-    financial_scope = forms.JSONField(
-        required=False,
-        widget=UnfoldAdminTextareaWidget,
-        help_text="The trading limits, as the API takes them.",
-    )
-    ask_policy = forms.JSONField(
-        required=False,
-        widget=UnfoldAdminTextareaWidget,
-        help_text='As {"ask_from": "high", "always_ask": ["pay"], "ttl_seconds": 900}.',
-    )
 
     class Meta:
         model = Blueprint
-        fields = ("tenant", *PLAIN, *PEOPLE)
+        fields = ("tenant", *EDITED)
+        help_texts = {
+            "financial_scope": "The trading limits, as the API takes them.",
+            "ask_policy": 'As {"ask_from": "high", "always_ask": ["pay"], "ttl_seconds": 900}.',
+        }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for name, field in self.fields.items():
             field.required = name in ("tenant", "name")
-        for name in JSON_FIELDS:
-            self.initial[name] = getattr(self.instance, name)
         self.initial["permitted_actions"] = "\n".join(self.instance.permitted_actions or ())
 
     def clean(self) -> dict[str, Any]:
@@ -168,13 +160,11 @@ class BlueprintAdmin(TenantEditedAdmin):
     list_select_related = ("tenant",)
     list_filter = (tenant_filter(),)
     search_fields = ("name", "model", "model_hash", "owner_email")
-    ordering = ("-created_at", "-id")
     fieldsets = (
         (None, {"fields": ("label", "model", "version", "model_hash", "answers", "validity_days")}),
         ("Limits", {"fields": ("permitted", "limits", "alarm_budget", "asks")}),
         *BELOW,
     )
-    readonly_fields = ("label", "answers", "permitted", "limits", "asks", "identifier", "differing_agents")
     add_fieldsets = ((None, {"fields": ("tenant", *EDITED)}),)
     edit_fieldsets = ((None, {"fields": EDITED}), *BELOW)
 
@@ -187,7 +177,7 @@ class BlueprintAdmin(TenantEditedAdmin):
 
     def save_model(self, request: HttpRequest, obj: Blueprint, form: Any, change: bool) -> None:
         fields = form.cleaned_data["stated"]
-        if fields["ask_policy"] != form.initial["ask_policy"]:
+        if fields["ask_policy"] != form.initial.get("ask_policy"):
             check_shown(request, "change an ask policy")
         told = user_of(request, obj)
         if not change:
@@ -204,12 +194,10 @@ class BlueprintRenewalAdmin(TenantScopedAdmin):
     list_display = ("started_at", "of", "progress", "tenant", "officer")
     list_select_related = ("tenant", "blueprint")
     list_filter = (tenant_filter(),)
-    ordering = ("-started_at", "-id")
     fieldsets = (
         (None, {"fields": ("of", "progress", "counts", "unrenewed")}),
         ("Life", {"fields": ("tenant", "identifier", "started_at", "officer", "ended_at")}),
     )
-    readonly_fields = ("of", "progress", "counts", "unrenewed", "identifier", "officer")
     related_links = (
         RelatedLink(
             "Blueprint", "architecture", "agents_blueprint", "id__exact", lambda row: row.blueprint_id

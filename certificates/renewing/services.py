@@ -32,11 +32,7 @@ from certificates.issuing import issuance
 from certificates.models import Certificate
 from compliance.core import environments
 from compliance.core.errors import LimitReached, ServiceError, Unavailable
-from compliance.core.tasks import enqueue_on_commit
 from compliance.stores.portions import JobPhase, Jobs
-
-RENEW: Final = "certificates.renew_of_blueprint"
-"""The task that goes on with a renewal."""
 
 
 def agents_of(blueprint: Blueprint, now: datetime) -> AgentQuerySet:
@@ -86,10 +82,9 @@ def begin(
             worked_at=now,
         )
         rows = [RenewedAgent(tenant_id=tenant_id, renewal=renewal, agent_id=one) for one in ids]
-        RenewedAgent.objects.bulk_create(rows, batch_size=1000)
+        RenewedAgent.objects.bulk_create(rows, batch_size=10_000)
         _record(renewal, AuditAction.BLUEPRINT_RENEWAL_STARTED, now, matched=len(ids))
-        enqueue_on_commit(RENEW, job_id=str(renewal.id))
-    return renewal
+    return RENEWALS.start(renewal, len(ids), now)
 
 
 def with_counts(renewals: BlueprintRenewalQuerySet) -> BlueprintRenewalQuerySet:
@@ -107,13 +102,11 @@ def counts_of(renewal: BlueprintRenewal) -> dict[str, int]:
 
 def unrenewed(renewal: BlueprintRenewal) -> QuerySet[RenewedAgent]:
     """Return the first of the agents that were skipped, or at which the renewal failed."""
-    own = RenewedAgent.objects.filter(renewal=renewal, tenant_id=renewal.tenant_id)
-    return own.exclude(error="").order_by("id")[:MOST_UNRENEWED]
+    return renewal.rows.exclude(error="").order_by("id")[:MOST_UNRENEWED]
 
 
 def _due(renewal: BlueprintRenewal, now: datetime) -> QuerySet[RenewedAgent]:
-    own = RenewedAgent.objects.filter(renewal=renewal, tenant_id=renewal.tenant_id)
-    return own.filter(outcome=RenewalOutcome.PENDING)
+    return renewal.rows.filter(outcome=RenewalOutcome.PENDING)
 
 
 def _update(renewal: BlueprintRenewal, rows: list[RenewedAgent], now: datetime) -> None:
@@ -199,7 +192,7 @@ def _record(renewal: BlueprintRenewal, action: AuditAction, now: datetime, **met
 
 PHASES: Final = (
     JobPhase(lambda renewal, now: _due(renewal, now).filter(replaced_id=None), _update, 10, _give_up),
-    JobPhase(_due, _renew, 1, _give_up, alone=True),
+    JobPhase(_due, _renew, 10, _give_up, alone=True),
 )
 """First profiles are brought up to date, then certificates follow."""
-RENEWALS: Final = Jobs(BlueprintRenewal, RENEW, lambda _: PHASES, _finish)
+RENEWALS: Final = Jobs(BlueprintRenewal, "certificates.renew_of_blueprint", 0, lambda _: PHASES, _finish)

@@ -17,7 +17,7 @@ from compliance.core.errors import InvalidState, Unavailable
 from compliance.stores.portions import PATIENCE
 from compliance.tests.client import ApiClient
 from tenancy.models import Tenant
-from tenancy.tests.factories import make_key, make_tenant, make_test_key
+from tenancy.tests.factories import ACTOR, make_key, make_tenant, make_test_key
 
 SCOPE = ["read", "pay"]
 
@@ -281,6 +281,19 @@ def test_the_hsm_is_waited_for(
     assert services.RENEWALS.sweep(now=now() + PATIENCE + timedelta(seconds=1)) == 1
     finish(begun["id"])
     assert outcomes(shown(client, begun["id"])) == {"renewed": 1}
+
+
+def test_an_agent_in_its_renewal_pause_holds_up_no_other(client: ApiClient, blueprint: Blueprint) -> None:
+    paused, other = make_follower(blueprint), make_follower(blueprint)
+    asked: dict[str, Any] = {"tenant_id": blueprint.tenant_id, "agent_id": paused.id, "actor": ACTOR}
+    issuance.renew_of_agent(**asked, now=now())
+    change(blueprint, permitted_actions=["pay"])
+    begun = renew(client, blueprint).json()["data"]
+
+    finish(begun["id"])
+
+    assert outcomes(shown(client, begun["id"])) == {"pending": 1, "renewed": 1}
+    assert Certificate.objects.of_agent(other.id).count() == 2
 
 
 def test_a_certificate_that_ended_meanwhile_is_a_failure(client: ApiClient, blueprint: Blueprint) -> None:

@@ -258,6 +258,7 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
         buttons = ("show_history", "show_save_and_add_another", "show_save_and_continue")
         context.update(dict.fromkeys(buttons, False))
         context["save_label"] = "Save" if obj else self.adding
+        context["title"] = context["title"] if obj else self.adding
         return super().render_change_form(request, context, *args, **kwargs)
 
     def history_view(

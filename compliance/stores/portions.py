@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
 from django.db import OperationalError
@@ -12,7 +11,7 @@ from django.db.models import Model, Q, QuerySet
 
 from compliance.core import environments
 from compliance.core.errors import Unavailable
-from compliance.core.tasks import enqueue
+from compliance.core.tasks import enqueue, enqueue_on_commit
 from compliance.stores import sql
 from compliance.stores.rows import TenantRows
 from compliance.stores.sweeps import each
@@ -54,7 +53,7 @@ class JobPhase(Generic[Job]):
     due: Callable[[Job, datetime], QuerySet[Any]]
     work: Callable[[Job, list[Any], datetime], int | None]
     portion: int
-    give_up: Callable[[Job, Any, datetime], int] = lambda *_: 0
+    give_up: Callable[[Job, Any, datetime], int]
     alone: bool = False
 
     def advance(self, job: Job, now: datetime) -> int:
@@ -63,7 +62,7 @@ class JobPhase(Generic[Job]):
         if not self.alone:
             due = due.order_by("id")
             try:
-                return self._together(job, due, now)
+                return self._work_on(due, job, now)
             except Unavailable:
                 raise
             except Exception as error:
@@ -73,10 +72,21 @@ class JobPhase(Generic[Job]):
                 log.error("a portion of %s failed, its rows follow singly: %s", job.pk, sql.error_name(error))
         failed: list[Any] = []
         ids = due.values_list("id", flat=True)[: self.portion]
-        done = each(ids, partial(self._singly, job, due, now), postpone=failed.append)
+        done = each(ids, lambda row_id: self._singly(due.filter(id=row_id), job, now), postpone=failed.append)
         return done + sum(self.give_up(job, row_id, now) for row_id in failed)
 
-    def _together(self, job: Job, due: QuerySet[Any], now: datetime) -> int:
+    def _singly(self, row: QuerySet[Any], job: Job, now: datetime) -> int:
+        try:
+            return self._work_on(row, job, now)
+        except OperationalError as error:
+            if not sql.is_of_lock(error):
+                raise
+        return 0
+
+    def _work_on(self, due: QuerySet[Any], job: Job, now: datetime) -> int:
+        if self.alone:
+            rows = list(due)
+            return (self.work(job, rows, now) or 0) if rows else 0
         with environments.atomic():
             free = due.select_for_update(skip_locked=True, of=("self",), no_key=True)
             rows = list(free[: self.portion])
@@ -84,25 +94,17 @@ class JobPhase(Generic[Job]):
                 self.work(job, rows, now)
         return len(rows)
 
-    def _singly(self, job: Job, due: QuerySet[Any], now: datetime, row_id: Any) -> int:
-        row = due.filter(id=row_id)
-        try:
-            if not self.alone:
-                return self._together(job, row, now)
-            rows = list(row)
-            return self.work(job, rows, now) or 0 if rows else 0
-        except OperationalError as error:
-            if not sql.is_of_lock(error):
-                raise
-        return 0
-
 
 @dataclass(frozen=True)
 class Jobs(Generic[Job]):
-    """The jobs of a kind; the manager of `model` is one of `JobRows`."""
+    """The jobs of a kind; the manager of `model` is one of `JobRows`.
+
+    `task` names the task that works on a portion. The request itself does a job of at most `at_once` rows.
+    """
 
     model: type[Job]
     task: str
+    at_once: int
     phases: Callable[[Job], Sequence[JobPhase[Job]]]
     finish: Callable[[Job, datetime], object]
 
@@ -123,6 +125,15 @@ class Jobs(Generic[Job]):
                 return phase.advance(job, now) > 0
         self.finish(job, now)
         return False
+
+    def start(self, job: Job, rows: int, now: datetime) -> Job:
+        """Work off a job of few rows, have the task work on a larger one; the sweep does what fails."""
+        if rows > self.at_once:
+            enqueue_on_commit(self.task, job_id=str(job.pk))
+        else:
+            self.work_off(job_id=job.pk, now=now)
+            job.refresh_from_db()
+        return job
 
     def work_off(self, *, job_id: Any, now: datetime) -> None:
         """Do a small job at once; what fails is left to the sweep."""

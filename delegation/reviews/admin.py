@@ -31,14 +31,15 @@ from compliance.core.errors import Invalid, ServiceError
 from compliance.core.identifiers import parse_id
 from compliance.core.wording import counted
 from delegation.reviews import services
+from delegation.reviews.errors import ItemNotFound
 from delegation.reviews.facts import items_shown
 from delegation.reviews.models import MOST_NOTE, QUARTER, AccessReview, AccessReviewDecision, is_undecided
 from people.doors.second_factor import is_shown
 
 ON_A_PAGE = 50
 TICKED = "_ticked"
-STOPPING = (AccessReviewDecision.SUSPEND, AccessReviewDecision.RETIRE)
 _email = RegexValidator(EMAIL_PATTERN, "Must be an e-mail address")
+STOPPING = (AccessReviewDecision.SUSPEND, AccessReviewDecision.RETIRE)
 
 
 class AccessReviewForm(forms.ModelForm):
@@ -76,79 +77,67 @@ class AccessReviewForm(forms.ModelForm):
 
 def agents_page(page: TenantScopedAdmin, request: HttpRequest, review: AccessReview) -> HttpResponse:
     """Show the agents of a review, of which one is selected; a POST decides on it, or on those ticked."""
-    url, items = page.row_page_url(review, "agents"), services.items_of(review).order_by("id")
+    url, items = page.row_page_url(review, "agents"), review.rows.order_by("id")
     order = list(items.values_list("agent_id", flat=True))
     undecided = {*items.filter(is_undecided()).values_list("agent_id", flat=True)}
     waiting = [place for place, agent_id in enumerate(order) if agent_id in undecided]
+    may_decide = access_of(request).may(OFFICERS, review.tenant_id)
     wanted = parse_id((request.POST if request.method == "POST" else request.GET).get("agent"))
     place = order.index(wanted) if wanted in order else next(iter(waiting), 0)
+
+    def at(place: int) -> str:
+        return f"{url}?{urlencode({'agent': order[place]})}" if 0 <= place < len(order) else ""
+
     if request.method == "POST":
-        if not access_of(request).may(OFFICERS, review.tenant_id):
+        if not may_decide:
             raise PermissionDenied
-        if wanted not in order:
-            messages.error(request, "Nothing was decided: the agent is not part of this review.")
-        elif _decide(request, review, wanted):
-            place = next((one for one in waiting if one > place), min(place + 1, len(order) - 1))
-        return HttpResponseRedirect(_at(url, order, place))
+        try:
+            if wanted not in order:
+                raise ItemNotFound()
+            if _decide(request, review, wanted):
+                place = next((one for one in waiting if one > place), min(place + 1, len(order) - 1))
+        except ServiceError as error:
+            messages.error(request, f"Nothing was decided: {error.message}.")
+        return HttpResponseRedirect(at(place))
     first = place // ON_A_PAGE * ON_A_PAGE
-    own = items.filter(agent_id__in=order[first : first + ON_A_PAGE])
-    shown = [
-        {**facts, "url": _at(url, order, first + number), "is_selected": first + number == place}
-        for number, facts in enumerate(_told(facts) for facts in items_shown(list(own), now()))
-    ]
-    links = {
-        "here": _at(url, order, place),
-        "all": f"{_at(url, order, place)}&tick=all",
-        "next": _at(url, order, place + 1),
-        "previous": _at(url, order, place - 1),
-        "page_after": _at(url, order, first + ON_A_PAGE),
-        "page_before": _at(url, order, first - ON_A_PAGE),
-    }
+    found = items_shown(list(items.filter(agent_id__in=order[first : first + ON_A_PAGE])), now())
+    rows = [{**_told(facts), "url": at(first + number)} for number, facts in enumerate(found)]
     context = {
         **page.admin_site.each_context(request),
         "title": f"Access review of {review}",
         "review": review,
         "due": moment(review.due_at),
         "waiting": len(waiting),
-        "rows": shown,
-        "it": shown[place - first],
-        "links": links,
+        "rows": rows,
+        "it": rows[place - first],
+        "next": at(place + 1),
+        "previous": at(place - 1),
+        "page_after": at(first + ON_A_PAGE),
+        "page_before": at(first - ON_A_PAGE),
         "is_ticked": request.GET.get("tick") == "all",
-        "may_decide": access_of(request).may(OFFICERS, review.tenant_id),
+        "may_decide": may_decide,
     }
     return TemplateResponse(request, "admin/reviews/agents.html", context)
 
 
-def _at(url: str, order: list[Any], place: int) -> str:
-    return f"{url}?{urlencode({'agent': order[place]})}" if 0 <= place < len(order) else ""
-
-
 def _decide(request: HttpRequest, review: AccessReview, agent_id: Any) -> bool:
-    """Decide as the form says; return whether it was on the selected agent."""
+    """Decide as the form says; return whether it was on the selected agent. Raises: ServiceError."""
     act, ticked = request.POST.get("act", ""), map(parse_id, request.POST.getlist("ticked"))
     is_ticked, decision = act.endswith(TICKED), act.removesuffix(TICKED)
     chosen = [one for one in ticked if one] if is_ticked else [agent_id]
     note = request.POST.get("note", "").replace("\0", "").strip()
     if decision not in AccessReviewDecision.values or not chosen or len(note) > MOST_NOTE:
-        messages.error(
-            request, f"Nothing was decided: tick agents, with a note of at most {MOST_NOTE} characters."
-        )
-        return False
+        raise Invalid(f"tick agents, with a note of at most {MOST_NOTE} characters")
     if is_ticked and decision in STOPPING and not is_shown(request):
-        messages.error(request, "Nothing was decided: sign in with a second factor to stop agents together.")
-        return False
-    try:
-        made = services.decide(
-            review_id=review.id,
-            agent_ids=chosen,
-            decision=AccessReviewDecision(decision),
-            note=note,
-            leave=is_ticked,
-            **user_of(request, review),
-        )
-    except ServiceError as error:
-        messages.error(request, f"Nothing was decided: {error.message}.")
-        return False
+        raise Invalid("sign in with a second factor to stop agents together")
+    made = services.decide(
+        review_id=review.id,
+        agent_ids=chosen,
+        decision=AccessReviewDecision(decision),
+        note=note,
+        leave=is_ticked,
+        **user_of(request, review),
+    )
     count = sum(item.decision == decision for item in made)
     problems = {item.problem for item in made if item.problem}
     more = f" Not carried out yet: {', '.join(sorted(problems))}." if problems else ""
@@ -158,27 +147,18 @@ def _decide(request: HttpRequest, review: AccessReview, agent_id: Any) -> bool:
 
 
 def _told(facts: dict[str, Any]) -> dict[str, Any]:
-    used = {one["name"] for one in facts["used"]}
-    permitted = facts["permitted_actions"]
+    """Return an agent's facts as the page shows them."""
+    used, permitted = {one["name"] for one in facts["used"]}, facts["permitted_actions"]
     return {
-        "id": facts["agent_id"],
-        "name": visible(facts["name"]),
-        "owner": visible(facts["owner"] or "nobody"),
+        **facts,
+        **{name: visible(facts[name] or "") for name in ("name", "owner", "problem")},
+        **{name: [visible(one) for one in facts[name]] for name in ("unused", "refused", "removed")},
         "status": status_chip(facts["status"]),
         "permitted": "any" if permitted is None else len(permitted),
         "used": [visible(f"{one['name']} ({one['count']})") for one in facts["used"]],
         "used_count": len(used & {*(permitted or used)}),
-        "unused": [visible(name) for name in facts["unused"]],
-        "refused": [visible(name) for name in facts["refused"]],
-        "is_complete": facts["is_complete"],
         "last": (facts["last_active_at"] or EMPTY)[:16].replace("T", " "),
-        "risk": f"{facts['risk_score']:.2f}",
-        "high": facts["high_events"],
-        "incidents": facts["incidents"],
         "decision": chip(facts["decision"]) if facts["decision"] else "",
-        "removed": [visible(name) for name in facts["removed"]],
-        "problem": visible(facts["problem"]),
-        "is_open": not facts["is_decided"],
     }
 
 
@@ -195,13 +175,11 @@ class AccessReviewAdmin(NamesActors, TenantScopedAdmin):
     list_display = ("started_at", "shown_reviewer", "standing", "agent_count", "due_at", "tenant")
     list_select_related = ("tenant",)
     list_filter = (("state", ChoicesDropdownFilter), tenant_filter())
-    ordering = ("-started_at", "-id")
     fieldsets = (
         (None, {"fields": ("standing", "shown_reviewer", "agent_count", "due_at", "shown_match", "tenant")}),
         ("Life", {"fields": ("identifier", "started_at", "officer", "next_at", "ended_at", "merkle_root")}),
     )
     add_fieldsets = ((None, {"fields": ("tenant", "owner", "reviewer", "days", "quarterly")}),)
-    readonly_fields = ("standing", "shown_reviewer", "shown_match", "identifier", "officer", "merkle_root")
 
     shown_reviewer = column("reviewer", lambda row: visible(row.reviewer))
     standing = column(

@@ -12,7 +12,7 @@ from compliance.core.wording import counted
 from compliance.stores.portions import PATIENCE, JobRows
 from compliance.stores.tenant_keys import TenantForeignKey
 from delegation.reviews.errors import ReviewNotFound
-from tenancy.models import Tenant
+from tenancy.jobs import AgentOfJob, TenantJob
 
 QUARTER = "quarter"
 MOST_NOTE = 400
@@ -51,13 +51,13 @@ class AccessReviewQuerySet(JobRows["AccessReview"]):
 
     def with_undecided(self) -> "AccessReviewQuerySet":
         """Add `undecided`: how many agents are."""
-        return self.annotate(undecided=Count("items", filter=is_undecided("items__")))
+        return self.annotate(undecided=Count("agents", filter=is_undecided("agents__")))
 
     def overdue(self, now: datetime) -> "AccessReviewQuerySet":
         return self.unfinished().filter(due_at__lte=now)
 
 
-class AccessReview(models.Model):
+class AccessReview(TenantJob):
     """A review of the agents that matched when it was opened.
 
     `match` as of stops. `next_at`: when a quarterly review is opened anew; the new one goes on with that.
@@ -65,26 +65,19 @@ class AccessReview(models.Model):
     when it is first asked for.
     """
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="access_reviews")
     match = models.JSONField()
     reviewer = models.CharField(max_length=MAX_EMAIL_LENGTH)
     state = models.CharField(max_length=8, choices=AccessReviewState.choices, default=AccessReviewState.OPEN)
     agent_count = models.PositiveIntegerField()
     due_at = models.DateTimeField()
     next_at = models.DateTimeField(null=True)
-    started_by = models.CharField(max_length=255)
-    started_by_kind = models.CharField(max_length=16, choices=ActorKind.choices)
-    started_at = models.DateTimeField()
     overdue_at = models.DateTimeField(null=True)
-    ended_at = models.DateTimeField(null=True)
     root = models.CharField(max_length=64, blank=True)
     record = models.TextField(null=True)  # noqa: DJ001
 
     objects = AccessReviewQuerySet.as_manager()
 
-    class Meta:
-        ordering = ["-started_at", "-id"]
+    class Meta(TenantJob.Meta):
         indexes = [
             Index(fields=["tenant", "-started_at", "-id"], name="reviews_tenant_time"),
             Index(fields=["due_at"], condition=Q(state="open"), name="reviews_open"),
@@ -108,7 +101,7 @@ class AccessReview(models.Model):
         return self.state == AccessReviewState.OPEN and self.due_at <= now
 
 
-class AccessReviewItem(models.Model):
+class AccessReviewItem(AgentOfJob):
     """An agent of a review. `seen`: what was shown of it when it was decided on, but for its owner.
 
     `removed`: the actions that `reduce` takes away, or took before another decision. `applied_at`: when the
@@ -117,11 +110,7 @@ class AccessReviewItem(models.Model):
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    tenant = models.ForeignKey(
-        Tenant, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
-    )
-    review = TenantForeignKey(AccessReview, on_delete=models.PROTECT, related_name="items")
-    agent_id = models.UUIDField()
+    review = TenantForeignKey(AccessReview, on_delete=models.PROTECT, related_name="agents")
     opened_at = models.DateTimeField()
     decision = models.CharField(max_length=8, choices=AccessReviewDecision.choices, blank=True)
     removed = models.JSONField(default=list)
@@ -151,9 +140,6 @@ class AccessReviewItem(models.Model):
                 name="reviews_decided_has_time",
             ),
         ]
-
-    def __str__(self) -> str:
-        return f"{self.agent_id} {self.decision}"
 
     @property
     def is_decided(self) -> bool:

@@ -9,17 +9,15 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from django.db.models import QuerySet
-
 from compliance.core.json_values import written
 from delegation.reviews.errors import ReviewUnfinished
-from delegation.reviews.models import AccessReview, AccessReviewDecision, AccessReviewItem
+from delegation.reviews.models import AccessReview, AccessReviewDecision
 from delegation.token_keys.signed_records import ensure_signed
 
 TYPE: Final = "access-review+jwt"
 
 
-def lines_of(items: QuerySet[AccessReviewItem]) -> list[dict[str, Any]]:
+def lines_of(review: AccessReview) -> list[dict[str, Any]]:
     """Return a line for each agent of a review, in the order of the tree's leaves."""
     return [
         {
@@ -30,7 +28,7 @@ def lines_of(items: QuerySet[AccessReviewItem]) -> list[dict[str, Any]]:
             "decided_at": written(item.decided_at),
             "applied_at": written(item.applied_at),
         }
-        for item in items.order_by("id").defer("seen")
+        for item in review.rows.order_by("id").defer("seen")
     ]
 
 
@@ -43,15 +41,12 @@ def record_of(review: AccessReview, *, now: datetime) -> tuple[str, list[dict[st
     """Return a review's signed record and its lines. Raises: ReviewUnfinished, and 503 errors."""
     if review.ended_at is None:
         raise ReviewUnfinished()
-    lines = lines_of(review.items.filter(tenant_id=review.tenant_id))
+    lines = lines_of(review)
     claims = {
         "review_id": str(review.id),
         "match": {"owner": None} if "owner" in review.match else review.match,
-        "started_at": written(review.started_at),
         "due_at": written(review.due_at),
-        "ended_at": written(review.ended_at),
         "count": review.agent_count,
         **counts_of(lines),
-        "root": review.root,
     }
-    return ensure_signed(review, "record", claims, typ=TYPE, ended_at=review.ended_at, now=now), lines
+    return ensure_signed(review, "record", claims, typ=TYPE, now=now), lines

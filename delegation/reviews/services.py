@@ -4,10 +4,9 @@ A decision is stored first and carried out later, by the process that claims its
 commits with the row, or has no effect when repeated.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -25,7 +24,6 @@ from certificates.models import Certificate
 from compliance.core import environments
 from compliance.core.errors import Busy, Invalid, LimitReached, ServiceError, Unavailable
 from compliance.core.json_values import written
-from compliance.core.tasks import enqueue_on_commit
 from compliance.stores.portions import PATIENCE, JobPhase, Jobs
 from compliance.stores.sweeps import each
 from delegation.reviews import records
@@ -36,6 +34,7 @@ from delegation.reviews.models import (
     AccessReview,
     AccessReviewDecision,
     AccessReviewItem,
+    AccessReviewQuerySet,
     AccessReviewState,
 )
 from delegation.stops import services as stops
@@ -43,10 +42,6 @@ from delegation.token_keys.signed_records import root_of
 from webhooks.publishing import publish
 from webhooks.vocabulary import EventName
 
-WORK: Final = "reviews.work"
-"""The task that carries decisions out."""
-AT_ONCE: Final = 10
-"""So many decisions are carried out in the request itself."""
 NAMED: Final = 10
 """So many agents are named in the mail to a reviewer."""
 TRIED_EVERY: Final = timedelta(seconds=90)
@@ -88,10 +83,9 @@ def open_review(
             started_by_kind=actor.kind,
             started_at=now,
         )
-        own: dict[str, Any] = {"tenant_id": tenant_id, "review": review, "opened_at": now}
-        for first in range(0, len(found), 1000):
-            items = [AccessReviewItem(agent_id=agent.id, **own) for agent in found[first : first + 1000]]
-            AccessReviewItem.objects.bulk_create(items)
+        of_review: dict[str, Any] = {"tenant_id": tenant_id, "review": review, "opened_at": now}
+        items = [AccessReviewItem(agent_id=agent.id, **of_review) for agent in found]
+        AccessReviewItem.objects.bulk_create(items, batch_size=10_000)
         _record(review, AuditAction.ACCESS_REVIEW_OPENED, f"Access review of {review} opened", actor, now)
         publish(tenant_id=tenant_id, name=EventName.ACCESS_REVIEW_OPENED, data=_said(review), now=now)
         text = f"Whether it still needs what it may do is decided until {due_at:%Y-%m-%d %H:%M} UTC."
@@ -149,7 +143,7 @@ def decide(
     """
     with environments.atomic():
         review = AccessReview.objects.for_tenant(tenant_id).locked().find(review_id)
-        own = items_of(review).filter(agent_id__in=agent_ids).order_by("id")
+        own = review.rows.filter(agent_id__in=agent_ids).order_by("id")
         items = list(own.select_for_update(of=("self",), no_key=True))
         if len(items) != len(set(agent_ids)):
             raise ItemNotFound()
@@ -157,71 +151,68 @@ def decide(
         repeated = all(item.decision == decision for item in items if item.is_decided)
         if not leave and (not repeated or (actions is not None and len(due) < len(items))):
             raise AlreadyDecided()
-        _store(review, due, decision, actions, note, leave, actor, now)
-        are_few = _due(review, now).count() <= AT_ONCE
-        if not are_few:
-            enqueue_on_commit(WORK, job_id=str(review.id))
-    if are_few:
-        REVIEWS.work_off(job_id=review.id, now=now)
+        made = _weigh(review, due, decision, actions, now)
+        if not leave and len(made) < len(due):
+            raise NothingToReduce()
+        review.rows.bulk_update(made, ["removed", "seen"], batch_size=500)
+        is_kept = decision == AccessReviewDecision.KEEP
+        review.rows.filter(id__in=[item.id for item in made]).update(
+            decision=decision,
+            note=note,
+            problem="",
+            decided_by=actor.id,
+            decided_by_kind=actor.kind,
+            decided_at=now,
+            applied_at=now if is_kept else None,
+            next_try_at=None if is_kept else now,
+        )
+        told = {"review_id": str(review.id), "decision": decision, "note": note}
+        entries = [
+            auditlog.entry(
+                tenant_id=tenant_id,
+                action=AuditAction.ACCESS_REVIEW_DECIDED,
+                affected_id=item.agent_id,
+                description=f"Access of agent {(item.seen or {})['name']} reviewed: {decision}",
+                metadata={**told, "agent_id": str(item.agent_id), "removed_actions": item.removed},
+                actor=actor,
+                now=now,
+            )
+            for item in made
+        ]
+        auditlog.record_all(entries)
+    REVIEWS.start(review, _due(review, now).count(), now)
     return list(own)
 
 
-def _store(
+def _weigh(
     review: AccessReview,
     items: Sequence[AccessReviewItem],
     decision: str,
     actions: Sequence[str] | None,
-    note: str,
-    leave: bool,
-    actor: Actor,
     now: datetime,
-) -> None:
-    """Store and audit a decision on locked items, as `decide`."""
+) -> list[AccessReviewItem]:
+    """Fill in what is seen of locked items' agents now, and what a decision removes.
+
+    Returns the items but those with nothing to reduce, or not all of the named `actions`.
+    """
     found = Agent.objects.for_tenant(review.tenant_id).in_bulk([item.agent_id for item in items])
-    facts, made, entries = facts_of([*found.values()], now), [], []
+    facts, weighed = facts_of([*found.values()], now), []
     for item in items:
         agent, seen = found[item.agent_id], facts[item.agent_id]
-        profile = agent.permitted_actions
+        profile, permitted = agent.permitted_actions, seen["permitted_actions"] or []
         # A reduction that failed at the certificate has taken these from the profile.
         removed = [one for one in item.removed if profile is not None and one not in profile]
         if decision == AccessReviewDecision.REDUCE:
-            removable = _removable(agent, seen, actions)
-            if not removable and leave:
+            wanted = seen["unused"] if actions is None else actions
+            removable = [one for one in permitted if one in wanted]
+            if not removable or agent.is_stopped or not {*(actions or ())} <= {*permitted}:
                 continue
-            if not removable:
-                raise NothingToReduce()
-            removed = list(dict.fromkeys([*removed, *removable]))
-        item.decision, item.removed, item.note, item.problem = decision, removed, note, ""
+            uncertified = [one for one in profile or () if one not in permitted]
+            removed = list(dict.fromkeys([*removed, *removable, *uncertified]))
+        item.removed = removed
         item.seen = {**seen, "owner": None}  # personal data, which an erasure could not reach here
-        item.decided_by, item.decided_by_kind, item.decided_at = actor.id, actor.kind, now
-        is_kept = decision == AccessReviewDecision.KEEP
-        item.applied_at, item.next_try_at = (now, None) if is_kept else (None, now)
-        made.append(item)
-        told = {"decision": decision, "removed_actions": removed, "note": note}
-        entries.append(
-            auditlog.entry(
-                tenant_id=review.tenant_id,
-                action=AuditAction.ACCESS_REVIEW_DECIDED,
-                affected_id=agent.id,
-                description=f"Access of agent {agent.name} reviewed: {decision}",
-                metadata={"review_id": str(review.id), "agent_id": str(agent.id), **told},
-                actor=actor,
-                now=now,
-            )
-        )
-    columns = ["decision", "removed", "note", "problem", "seen", "decided_by", "decided_by_kind"]
-    columns += ["decided_at", "applied_at", "next_try_at"]
-    items_of(review).bulk_update(made, columns, batch_size=500)
-    auditlog.record_all(entries)
-
-
-def _removable(agent: Agent, seen: Mapping[str, Any], actions: Sequence[str] | None) -> list[str]:
-    """Return the permitted actions that `reduce` removes; none if it can't remove all that are named."""
-    permitted = seen["permitted_actions"] or []
-    if agent.is_stopped or not {*(actions or ())} <= {*permitted}:
-        return []
-    wanted = seen["unused"] if actions is None else actions
-    return [one for one in permitted if one in wanted]
+        weighed.append(item)
+    return weighed
 
 
 def _carry_out(review: AccessReview, rows: list[AccessReviewItem], now: datetime) -> int:
@@ -235,7 +226,7 @@ def _carry_out(review: AccessReview, rows: list[AccessReviewItem], now: datetime
     asked: dict[str, Any] = {"tenant_id": review.tenant_id, "agent_id": item.agent_id}
     by: dict[str, Any] = {"actor": item.actor, "now": now}
     # One that was made anew meanwhile is still to be carried out.
-    own = items_of(review).filter(id=item.id, decided_at=item.decided_at, applied_at=None)
+    own = review.rows.filter(id=item.id, decided_at=item.decided_at, applied_at=None)
     try:
         if item.decision == AccessReviewDecision.REDUCE:
             with suppress(AgentRetired):
@@ -265,7 +256,7 @@ def _suspend(asked: dict[str, Any], reason: str, by: dict[str, Any]) -> None:
 
 
 def _give_up(review: AccessReview, row_id: Any, now: datetime) -> int:
-    item = items_of(review).filter(id=row_id, applied_at=None)
+    item = review.rows.filter(id=row_id, applied_at=None)
     return item.update(problem="The service failed at it; see its log", next_try_at=None)
 
 
@@ -288,9 +279,9 @@ def _finish(review: AccessReview, now: datetime) -> None:
     """End a review of which every decision is carried out, once."""
     with environments.atomic():
         review = AccessReview.objects.locked().get(id=review.id)
-        if review.state == AccessReviewState.DONE or items_of(review).filter(applied_at=None).exists():
+        if review.state == AccessReviewState.DONE or review.rows.filter(applied_at=None).exists():
             return
-        lines = records.lines_of(items_of(review))
+        lines = records.lines_of(review)
         review.state, review.ended_at, review.root = AccessReviewState.DONE, now, root_of(lines).hex()
         review.save(update_fields=["state", "ended_at", "root"])
         counts = records.counts_of(lines)
@@ -300,52 +291,52 @@ def _finish(review: AccessReview, now: datetime) -> None:
 
 def sweep(*, now: datetime) -> int:
     """Go on with decisions, escalate overdue reviews, open those of a new quarter; return how many."""
-    overdue = AccessReview.objects.overdue(now).filter(overdue_at=None).values_list("id", flat=True)
-    repeated = AccessReview.objects.filter(next_at__lte=now).values_list("id", flat=True)
-    told = each(overdue, partial(_escalate, now=now)) + each(repeated, partial(_repeat, now=now))
-    return REVIEWS.sweep(now=now) + told
+    overdue = AccessReview.objects.overdue(now).filter(overdue_at=None)
+    repeated = AccessReview.objects.filter(next_at__lte=now)
+    return _each(overdue, _escalate, now) + _each(repeated, _repeat, now) + REVIEWS.sweep(now=now)
 
 
-def _escalate(review_id: UUID, *, now: datetime) -> int:
-    with environments.atomic():
-        review = AccessReview.objects.overdue(now).locked().filter(id=review_id, overdue_at=None).first()
-        if review is None:
-            return 0
-        review.overdue_at = now
-        review.save(update_fields=["overdue_at"])
-        said = f"Access review of {review} is overdue"
-        _record(review, AuditAction.ACCESS_REVIEW_OVERDUE, said, SCHEDULER, now)
-        data, overdue = _said(review), EventName.ACCESS_REVIEW_OVERDUE
-        publish(tenant_id=review.tenant_id, name=overdue, data=data, now=now)
-        _tell_reviewer(review, "overdue", now)
-    return 1
+def _each(due: AccessReviewQuerySet, work: Callable[[AccessReview, datetime], None], now: datetime) -> int:
+    def work_locked(review_id: UUID) -> bool:
+        with environments.atomic():
+            review = due.locked().filter(id=review_id).first()
+            if review is not None:
+                work(review, now)
+        return review is not None
+
+    return each(due.values_list("id", flat=True), work_locked)
 
 
-def _repeat(review_id: UUID, *, now: datetime) -> int:
+def _escalate(review: AccessReview, now: datetime) -> None:
+    review.overdue_at = now
+    review.save(update_fields=["overdue_at"])
+    said = f"Access review of {review} is overdue"
+    _record(review, AuditAction.ACCESS_REVIEW_OVERDUE, said, SCHEDULER, now)
+    data, overdue = _said(review), EventName.ACCESS_REVIEW_OVERDUE
+    publish(tenant_id=review.tenant_id, name=overdue, data=data, now=now)
+    _tell_reviewer(review, "overdue", now)
+
+
+def _repeat(review: AccessReview, now: datetime) -> None:
     """Open the review of a new quarter with as much time as the last one had."""
-    with environments.atomic():
-        review = AccessReview.objects.locked().filter(id=review_id, next_at__lte=now).first()
-        if review is None:
-            return 0
-        review.next_at = None
-        try:
-            open_review(
-                tenant_id=review.tenant_id,
-                match=review.match,
-                reviewer=review.reviewer,
-                due_at=now + min(review.due_at - review.started_at, LONGEST),
-                every=QUARTER,
-                actor=SCHEDULER,
-                now=now,
-            )
-        except NothingToReview:  # but perhaps in a quarter's time
-            review.next_at = next_quarter(now)
-            said = "Access review not repeated: no agent matches; tried again next quarter"
-            _record(review, AuditAction.ACCESS_REVIEW_SCHEDULED, said, SCHEDULER, now)
-            text = "No agent matches that is not retired. It is tried again next quarter."
-            _tell_reviewer(review, "not repeated", now, text)
-        review.save(update_fields=["next_at"])
-    return 1
+    review.next_at = None
+    try:
+        open_review(
+            tenant_id=review.tenant_id,
+            match=review.match,
+            reviewer=review.reviewer,
+            due_at=now + min(review.due_at - review.started_at, LONGEST),
+            every=QUARTER,
+            actor=SCHEDULER,
+            now=now,
+        )
+    except NothingToReview:  # but perhaps in a quarter's time
+        review.next_at = next_quarter(now)
+        said = "Access review not repeated: no agent matches; tried again next quarter"
+        _record(review, AuditAction.ACCESS_REVIEW_SCHEDULED, said, SCHEDULER, now)
+        text = "No agent matches that is not retired. It is tried again next quarter."
+        _tell_reviewer(review, "not repeated", now, text)
+    review.save(update_fields=["next_at"])
 
 
 def replace_person(
@@ -361,11 +352,11 @@ def replace_person(
         named = Q(reviewer__iexact=email) | Q(match__owner__iexact=email)
         for review in AccessReview.objects.for_tenant(tenant_id).filter(named).order_by("id").locked():
             before = {"reviewer": review.reviewer, "match": review.match}
-            if "owner" in review.match and review.match["owner"].casefold() == email.casefold():
-                review.match = {"owner": new_email}
             is_reviewer = review.reviewer.casefold() == email.casefold()
             if is_reviewer:
                 review.reviewer = new_email
+            if review.match.get("owner", "").casefold() == email.casefold():
+                review.match = {"owner": new_email}
             if before == {"reviewer": review.reviewer, "match": review.match}:
                 continue
             review.save(update_fields=["reviewer", "match"])
@@ -376,20 +367,15 @@ def replace_person(
     return count
 
 
-def items_of(review: AccessReview) -> QuerySet[AccessReviewItem]:
-    """Return the rows of a review's agents."""
-    return AccessReviewItem.objects.filter(review=review, tenant_id=review.tenant_id)
-
-
 def _due(review: AccessReview, now: datetime) -> QuerySet[AccessReviewItem]:
-    own = items_of(review).filter(next_try_at__lte=now, applied_at=None)
+    own = review.rows.filter(next_try_at__lte=now, applied_at=None)
     return own.order_by("next_try_at", "id")  # one that is tried again comes after the others
 
 
 def _tell_reviewer(review: AccessReview, what: str, now: datetime, text: str = "") -> None:
     text = text or f"Decide on each agent until {review.due_at:%Y-%m-%d %H:%M} UTC."
     found = Agent.objects.for_tenant(review.tenant_id).filter(
-        id__in=items_of(review).order_by("decision", "id").values("agent_id")[:NAMED]
+        id__in=review.rows.order_by("decision", "id").values("agent_id")[:NAMED]
     )
     mailing.tell(
         to=[review.reviewer],
@@ -421,4 +407,4 @@ def _record(
 
 
 PHASES: Final = (JobPhase(_due, _carry_out, 1, _give_up, alone=True),)
-REVIEWS: Final = Jobs(AccessReview, WORK, lambda _: PHASES, _finish)
+REVIEWS: Final = Jobs(AccessReview, "reviews.work", 10, lambda _: PHASES, _finish)

@@ -25,7 +25,7 @@ from delegation.reviews.errors import (
     ReviewUnfinished,
 )
 from delegation.reviews.facts import items_shown
-from delegation.reviews.models import AccessReview
+from delegation.reviews.models import AccessReview, AccessReviewQuerySet
 from delegation.reviews.serializers import (
     OPENING,
     REDUCING,
@@ -80,8 +80,9 @@ class AccessReviewViewSet(ApiViewSet):
         "listAccessReviews", "List access reviews, newest first", Scope.AGENTS_READ, AccessReviewSerializer
     )
     def list(self, request: ApiRequest) -> Response:
-        own = AccessReview.objects.for_tenant(request.auth.tenant_id).with_undecided()
-        return newest_first(own, request, AccessReviewSerializer.all_of, field="started_at")
+        return newest_first(
+            _own(request).with_undecided(), request, AccessReviewSerializer.all_of, field="started_at"
+        )
 
     @operation(
         "getAccessReview", "Fetch an access review", Scope.AGENTS_READ, AccessReviewSerializer, e404=NOT_FOUND
@@ -111,12 +112,8 @@ class AccessReviewViewSet(ApiViewSet):
         e404=NOT_FOUND,
     )
     def items(self, request: ApiRequest, review_id: str) -> Response:
-        return newest_first(
-            services.items_of(_find_with_usage(request, review_id)),
-            request,
-            lambda rows: AccessReviewItemSerializer(items_shown(rows, now()), many=True).data,
-            field="opened_at",
-        )
+        rows = _find_with_usage(request, review_id).rows
+        return newest_first(rows, request, _items_shown, field="opened_at")
 
     @operation(
         "decideAccessReviewItem",
@@ -134,8 +131,7 @@ class AccessReviewViewSet(ApiViewSet):
         _find_with_usage(request, review_id)
         given = validated(AccessReviewDecisionSerializer, request)
         asked: dict[str, Any] = {"review_id": review_id, "agent_ids": [parse_id(agent_id)]}
-        made = services.decide(**asked, **given, **caller_of(request))
-        return ok(AccessReviewItemSerializer(items_shown(made, now())[0]).data)
+        return ok(_items_shown(services.decide(**asked, **given, **caller_of(request)))[0])
 
     @operation(
         "decideAccessReviewItems",
@@ -153,7 +149,7 @@ class AccessReviewViewSet(ApiViewSet):
         _find_with_usage(request, review_id)
         given = validated(BulkAccessReviewDecisionSerializer, request)
         made = services.decide(review_id=review_id, leave=True, **given, **caller_of(request))
-        return ok(AccessReviewItemSerializer(items_shown(made, now()), many=True).data)
+        return ok(_items_shown(made))
 
     @operation(
         "getAccessReviewRecord",
@@ -166,7 +162,7 @@ class AccessReviewViewSet(ApiViewSet):
         e503="KMS signing service unavailable",
     )
     def record(self, request: ApiRequest, review_id: str) -> Response:
-        record, lines = records.record_of(_find(request, review_id), now=now())
+        record, lines = records.record_of(_own(request).find(review_id), now=now())
         return ok({"record": record, "lines": lines})
 
 
@@ -197,17 +193,20 @@ class OwnerViewSet(ApiViewSet):
         return ok({"agents": count})
 
 
-def _find_with_usage(request: ApiRequest, review_id: Any) -> AccessReview:
+def _own(request: ApiRequest) -> AccessReviewQuerySet:
+    return AccessReview.objects.for_tenant(request.auth.tenant_id)
+
+
+def _find_with_usage(request: ApiRequest, review_id: str) -> AccessReview:
     """Return a review whose items show what agents use, which takes `events:read` too."""
-    review = _find(request, review_id)
+    review = _own(request).find(review_id)
     require_scope(request.auth, Scope.EVENTS_READ)
     return review
 
 
 def _shown(request: ApiRequest, review_id: Any) -> Any:
-    own = AccessReview.objects.for_tenant(request.auth.tenant_id).with_undecided()
-    return AccessReviewSerializer(own.find(review_id)).data
+    return AccessReviewSerializer(_own(request).with_undecided().find(review_id)).data
 
 
-def _find(request: ApiRequest, review_id: str) -> AccessReview:
-    return AccessReview.objects.for_tenant(request.auth.tenant_id).find(review_id)
+def _items_shown(items: Any) -> Any:
+    return AccessReviewItemSerializer(items_shown(items, now()), many=True).data

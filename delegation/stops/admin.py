@@ -4,15 +4,13 @@ from typing import Any
 
 from cryptography.x509 import ReasonFlags
 from django import forms
-from django.contrib import admin, messages
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
+from django.contrib import admin
+from django.http import HttpRequest
 from unfold.widgets import (
     UnfoldAdminIntegerFieldWidget,
     UnfoldAdminSelectWidget,
     UnfoldAdminTextareaWidget,
     UnfoldAdminTextInputWidget,
-    UnfoldBooleanSwitchWidget,
 )
 
 from agents.blueprints.serializers import MOST_IDS
@@ -26,12 +24,11 @@ from compliance.console.admin import TenantScopedAdmin
 from compliance.console.display import EMPTY, chip, code, column, pretty_json, visible
 from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
 from compliance.console.navigation import NavigationLine
-from compliance.core.errors import ServiceError
+from compliance.core.errors import Invalid, ServiceError
 from delegation.stops import services
-from delegation.stops.errors import SecondFactorNeeded
 from delegation.stops.models import KindStop, StopState
 from delegation.stops.serializers import CODES, MatchSerializer
-from people.doors.second_factor import is_shown
+from people.doors.second_factor import check_shown
 
 TITLE = "Stop a kind"
 NAMED = 5
@@ -57,17 +54,6 @@ class StopForm(forms.ModelForm):
         widget=UnfoldAdminTextInputWidget,
         help_text=f"The exact model hash, up to {MOST_IDS} IDs with spaces between them, or an e-mail.",
     )
-    reason = forms.CharField(
-        max_length=500,
-        widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
-        help_text="Kept in the audit log and the receipt beside your name; 1 to 500 characters.",
-    )
-    revoke = forms.BooleanField(
-        label="Revoke for good",
-        required=False,
-        widget=UnfoldBooleanSwitchWidget,
-        help_text="Off: certificates are on hold until the stop is released.",
-    )
     reason_code = forms.ChoiceField(
         choices=[(code, code) for code in CODES if code != HOLD],
         initial=ReasonFlags.unspecified.value,
@@ -84,7 +70,13 @@ class StopForm(forms.ModelForm):
 
     class Meta:
         model = KindStop
-        fields = ("tenant",)
+        fields = ("tenant", "reason", "revoke")
+        labels = {"revoke": "Revoke for good"}
+        widgets = {"reason": UnfoldAdminTextareaWidget(attrs={"rows": 3})}
+        help_texts = {
+            "reason": "Kept in the audit log and the receipt beside your name; 1 to 500 characters.",
+            "revoke": "Off: certificates are on hold until the stop is released.",
+        }
 
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or {}
@@ -93,16 +85,15 @@ class StopForm(forms.ModelForm):
         value = data["value"].strip()
         wanted = {"all": True, "agent_ids": value.split()}.get(data["kind"], value)
         judged = MatchSerializer(data={data["kind"]: wanted})
-        if not judged.is_valid():
-            self.add_error("value", describe(judged.errors))
-            return data
-        data["match"] = judged.validated_data
         try:
+            if not judged.is_valid():
+                raise Invalid(describe(judged.errors))
+            data["match"] = judged.validated_data
             found = services.matching(tenant_id=data["tenant"].id, match=data["match"])
-            count, names = found.count(), [visible(one) for one in found[:NAMED]]
         except ServiceError as error:
             self.add_error("value", error.message)
             return data
+        count, names = found.count(), [visible(one) for one in found[:NAMED]]
         if data["typed"] != count:
             more = ", …" if count > NAMED else ""
             self.add_error(
@@ -112,11 +103,10 @@ class StopForm(forms.ModelForm):
 
 
 def release(call: ActionCall) -> str:
-    if not is_shown(call.request):
-        raise SecondFactorNeeded()
+    check_shown(call.request, "release a stop")
     asked = user_of(call.request, call.row)
     stop = services.release(stop_id=call.row.id, reason=call.data["reason"], **asked)
-    services.work_at_once(stop=stop, now=asked["now"])
+    stop = services.work(stop=stop, now=asked["now"])
     return f"{stop.released} agents are released." if stop.state == StopState.RELEASED else "Being released."
 
 
@@ -143,7 +133,6 @@ class StopAdmin(NamesActors, TenantScopedAdmin):
     list_display = ("started_at", "shown_reason", "state_chip", "numbers", "tenant", "officer")
     list_select_related = ("tenant",)
     list_filter = (("state", ChoicesDropdownFilter), tenant_filter(), ("started_at", RangeDateTimeFilter))
-    ordering = ("-started_at", "-id")
     fieldsets = (
         (None, {"fields": ("state_chip", "numbers", "shown_match", "shown_reason", "ending", "tenant")}),
         ("Life", {"fields": ("identifier", "started_at", "officer", "ended_at", "merkle_root")}),
@@ -151,10 +140,6 @@ class StopAdmin(NamesActors, TenantScopedAdmin):
     )
     add_fieldsets = (
         (None, {"fields": ("tenant", "kind", "value", "reason", "revoke", "reason_code", "typed")}),
-    )
-    readonly_fields = (
-        *("shown_reason", "state_chip", "numbers", "shown_match", "ending", "identifier", "officer"),
-        *("merkle_root", "shown_release"),
     )
 
     officer = column("stopped by", lambda row: actor_shown(row.started_by, row.actor_name))
@@ -174,13 +159,8 @@ class StopAdmin(NamesActors, TenantScopedAdmin):
     merkle_root = column("Merkle root", lambda row: code(row.root) if row.root else EMPTY)
     shown_release = column("reason", lambda row: visible(row.release_reason) or EMPTY)
 
-    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
-        if request.method == "POST" and not is_shown(request):
-            messages.error(request, f"Nothing was stopped: {SecondFactorNeeded.message}.")
-            return HttpResponseRedirect(reverse("admin:stops_kindstop_changelist"))
-        return super().add_view(request, form_url, {"title": TITLE, **(extra_context or {})})
-
     def save_model(self, request: HttpRequest, obj: KindStop, form: Any, change: bool) -> None:
+        check_shown(request, "stop agents")
         data, asked = form.cleaned_data, user_of(request, obj)
         made = services.begin(
             match=data["match"],
@@ -189,5 +169,5 @@ class StopAdmin(NamesActors, TenantScopedAdmin):
             reason_code=(data["reason_code"] or "unspecified") if data["revoke"] else HOLD,
             **asked,
         )
-        services.work_at_once(stop=made, now=asked["now"])
+        services.work(stop=made, now=asked["now"])
         obj.pk, obj.matched, obj.reason = made.pk, made.matched, made.reason

@@ -1,6 +1,6 @@
 """Errors of stops."""
 
-from compliance.core.errors import Forbidden, InvalidState, NotFound, TooEarly
+from compliance.core.errors import InvalidState, NotFound, TooEarly
 
 
 class StopNotFound(NotFound):
@@ -13,7 +13,3 @@ class StopNotReleasable(InvalidState):
 
 class StopUnderWay(TooEarly):
     message = "The stop is still running; its receipt follows"
-
-
-class SecondFactorNeeded(Forbidden):
-    message = "Sign in with a second factor for this"

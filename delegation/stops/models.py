@@ -5,11 +5,10 @@ from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
 
 from auditlog.vocabulary import Actor, ActorKind
 from certificates.models import SERIAL_DIGITS
-from compliance.core.identifiers import new_id
 from compliance.stores.portions import JobRows
 from compliance.stores.tenant_keys import TenantForeignKey
 from delegation.stops.errors import StopNotFound
-from tenancy.models import Tenant
+from tenancy.jobs import AgentOfJob, TenantJob
 
 
 class StopState(models.TextChoices):
@@ -46,7 +45,7 @@ class StopQuerySet(JobRows["KindStop"]):
     is_unfinished = Q(state__in=UNFINISHED)
 
 
-class KindStop(models.Model):
+class KindStop(TenantJob):
     """A stop of all agents that match, whether for good (`revoke`) or by a hold.
 
     `match` is the request's, without an owner's address. `matched` counts its rows; the other counts grow
@@ -54,8 +53,6 @@ class KindStop(models.Model):
     `receipt` is signed when it is first asked for.
     """
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="stops")
     match = models.JSONField()
     revoke = models.BooleanField()
     reason = models.CharField(max_length=500)
@@ -66,11 +63,7 @@ class KindStop(models.Model):
     skipped = models.PositiveIntegerField(default=0)
     failed = models.PositiveIntegerField(default=0)
     released = models.PositiveIntegerField(default=0)
-    started_by = models.CharField(max_length=255)
-    started_by_kind = models.CharField(max_length=16, choices=ActorKind.choices)
-    started_at = models.DateTimeField()
     worked_at = models.DateTimeField()
-    ended_at = models.DateTimeField(null=True)
     root = models.CharField(max_length=64, blank=True)
     receipt = models.TextField(null=True)  # noqa: DJ001
     release_reason = models.CharField(max_length=500, blank=True)
@@ -80,9 +73,8 @@ class KindStop(models.Model):
 
     objects = StopQuerySet.as_manager()
 
-    class Meta:
+    class Meta(TenantJob.Meta):
         verbose_name = "stop"
-        ordering = ["-started_at", "-id"]
         indexes = [
             Index(fields=["tenant", "-started_at", "-id"], name="stops_tenant_time"),
             Index(fields=["started_at"], condition=Q(state__in=UNFINISHED), name="stops_unfinished"),
@@ -104,16 +96,11 @@ class KindStop(models.Model):
         return f"{self.matched} agents: {self.reason}"
 
     @property
-    def actor(self) -> Actor:
-        """Who stopped them, to record what is done later."""
-        return Actor(ActorKind(self.started_by_kind), self.started_by)
-
-    @property
     def releasing_actor(self) -> Actor:
         return Actor(ActorKind(self.released_by_kind), self.released_by)
 
 
-class StoppedAgent(models.Model):
+class StoppedAgent(AgentOfJob):
     """An agent of a stop, with the certificate that the stop ended.
 
     `decided_at` is when its outcome was decided: for `stopped` the moment from which it is refused.
@@ -122,11 +109,7 @@ class StoppedAgent(models.Model):
     """
 
     id = models.BigAutoField(primary_key=True)
-    tenant = models.ForeignKey(
-        Tenant, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
-    )
     stop = TenantForeignKey(KindStop, on_delete=models.PROTECT, related_name="agents")
-    agent_id = models.UUIDField()
     serial_number = models.CharField(max_length=SERIAL_DIGITS, null=True)  # noqa: DJ001
     outcome = models.CharField(max_length=16, choices=StopOutcome.choices, default=StopOutcome.PENDING)
     decided_at = models.DateTimeField(null=True)
@@ -134,8 +117,7 @@ class StoppedAgent(models.Model):
     told = models.BooleanField(default=False)
     release = models.CharField(max_length=16, choices=AgentRelease.choices, blank=True)
 
-    class Meta:
-        ordering = ["id"]
+    class Meta(AgentOfJob.Meta):
         indexes = [
             Index(fields=["agent_id"], name="stops_agents_by_agent"),
             Index(fields=["stop", "id"], condition=Q(outcome="pending"), name="stops_agents_to_stop"),
@@ -153,6 +135,3 @@ class StoppedAgent(models.Model):
                 name="stops_decided_has_time",
             ),
         ]
-
-    def __str__(self) -> str:
-        return f"{self.agent_id} {self.outcome}"

@@ -13,8 +13,7 @@ TYPE: Final = "halt+jwt"
 
 def lines_of(stop: KindStop) -> list[dict[str, Any]]:
     """One line for each agent of the stop, in the order of the tree's leaves."""
-    rows = stop.agents.filter(tenant_id=stop.tenant_id).order_by("id")
-    columns = rows.values_list("agent_id", "serial_number", "decided_at", "outcome")
+    columns = stop.rows.order_by("id").values_list("agent_id", "serial_number", "decided_at", "outcome")
     return [
         {
             "agent_id": str(agent_id),
@@ -30,12 +29,7 @@ def receipt_of(stop: KindStop, *, now: datetime) -> str:
     """Return the receipt of a stop, signed when first asked for. Raises: StopUnderWay, and 503 errors."""
     if stop.ended_at is None:
         raise StopUnderWay(retry_after=1)
-    claims = {
-        "stop_id": str(stop.id),
-        **{name: getattr(stop, name) for name in ("reason", "reason_code", "revoke")},
-        "started_at": written(stop.started_at),
-        "ended_at": written(stop.ended_at),
-        "count": stop.matched,
-        **{name: getattr(stop, name) for name in ("stopped", "skipped", "failed", "root")},
-    }
-    return ensure_signed(stop, "receipt", claims, typ=TYPE, ended_at=stop.ended_at, now=now)
+    names = ("reason", "reason_code", "revoke", "stopped", "skipped", "failed")
+    claims = {name: getattr(stop, name) for name in names}
+    claims |= {"stop_id": str(stop.id), "count": stop.matched}
+    return ensure_signed(stop, "receipt", claims, typ=TYPE, now=now)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from cryptography.x509 import ReasonFlags
-from django.db.models import F, Max, Q, QuerySet
+from django.db.models import F, Max, OuterRef, Q, Subquery
 
 from agents import services as agents
 from agents.errors import AgentNotFound
@@ -25,7 +25,6 @@ from certificates.models import AuthorityRole, Certificate, CertificateAuthority
 from certificates.querysets import HOLD
 from compliance.core import environments
 from compliance.core.tasks import enqueue_on_commit
-from compliance.stores import sql
 from compliance.stores.portions import JobPhase, Jobs
 from delegation.stops import receipts
 from delegation.stops.errors import StopNotReleasable
@@ -34,11 +33,6 @@ from delegation.token_keys.signed_records import root_of
 from incidents import services as incidents
 from incidents.models import TouchedAgent
 
-WORK: Final = "stops.work"
-"""The task that goes on with a stop or its release."""
-AT_ONCE: Final = 100
-"""So many agents are stopped in the request itself."""
-ADDED_AT_ONCE: Final = 10_000
 CLOCKS: Final = timedelta(minutes=1)
 """By how much the clocks of two processes may differ."""
 MATCHERS: Final[Mapping[str, Callable[[Any], Q]]] = {
@@ -50,21 +44,7 @@ MATCHERS: Final[Mapping[str, Callable[[Any], Q]]] = {
 }
 """The agents that each member of `match` names."""
 
-_ADD = """
-INSERT INTO stops_stoppedagent (tenant_id, stop_id, agent_id, outcome, suspended, told, release)
-SELECT %(tenant)s, %(stop)s, agent_id, 'pending', false, false, '' FROM unnest(%(agents)s::uuid[]) AS agent_id
-"""
-_DECIDE = """
-UPDATE stops_stoppedagent AS stopped
-SET outcome = decided.outcome, serial_number = decided.serial_number, suspended = decided.suspended,
-    decided_at = %(now)s
-FROM unnest(%(ids)s::bigint[], %(outcomes)s::text[], %(serials)s::text[], %(suspended)s::boolean[])
-    AS decided (id, outcome, serial_number, suspended)
-WHERE stopped.id = decided.id AND stopped.tenant_id = %(tenant)s
-"""
-
 Rows = list[StoppedAgent]
-StoppedAgents = QuerySet[StoppedAgent]
 
 
 def matching(*, tenant_id: UUID, match: Mapping[str, Any]) -> AgentQuerySet:
@@ -82,23 +62,17 @@ def matching(*, tenant_id: UUID, match: Mapping[str, Any]) -> AgentQuerySet:
 
 
 def foreseen(
-    *,
-    tenant_id: UUID,
-    match: Mapping[str, Any],
-    revoke: bool,
-    reason: str,
-    reason_code: str,
-    actor: Actor,
-    now: datetime,
+    *, tenant_id: UUID, match: Mapping[str, Any], actor: Actor, now: datetime, **stated: Any
 ) -> tuple[KindStop, AgentQuerySet]:
-    """Return a stop that is not begun, with the agents that match now. Raises: as `matching`."""
+    """Return a stop that is not begun, with the agents that match now.
+
+    `stated`: `revoke`, `reason` and `reason_code`. Raises: as `matching`.
+    """
     found = matching(tenant_id=tenant_id, match=match)
     stop = KindStop(
         tenant_id=tenant_id,
         match={"owner": None} if "owner" in match else match,  # an address could not be erased from it
-        revoke=revoke,
-        reason=reason,
-        reason_code=reason_code,
+        **stated,
         matched=found.count(),
         started_by=actor.id,
         started_by_kind=actor.kind,
@@ -109,24 +83,21 @@ def foreseen(
 
 
 def begin(*, actor: Actor, now: datetime, **asked: Any) -> KindStop:
-    """Commit a stop, as `foreseen`, with its agents; of more than `AT_ONCE` a task stops them."""
+    """Commit a stop, as `foreseen`, with its agents. Raises: as `matching`."""
     with environments.atomic():
         stop, found = foreseen(actor=actor, now=now, **asked)
         ids = list(found.values_list("id", flat=True))
         stop.matched = len(ids)
         stop.save(force_insert=True)
-        for first in range(0, len(ids), ADDED_AT_ONCE):
-            added = ids[first : first + ADDED_AT_ONCE]
-            sql.prepared_write(_ADD, {"tenant": stop.tenant_id, "stop": stop.id, "agents": added})
+        rows = [StoppedAgent(tenant_id=stop.tenant_id, stop=stop, agent_id=one) for one in ids]
+        StoppedAgent.objects.bulk_create(rows, batch_size=10_000)
         said = f"Stop of {stop.matched} agents begun: {stop.reason}"
         _record(stop, AuditAction.STOP_STARTED, said, actor, now, match=asked["match"])
-        if stop.matched > AT_ONCE:
-            enqueue_on_commit(WORK, job_id=str(stop.id))
     return stop
 
 
 def release(*, tenant_id: UUID, stop_id: Any, reason: str, actor: Actor, now: datetime) -> KindStop:
-    """Commit that the holds of a stop are to be lifted; of more than `AT_ONCE` a task lifts them.
+    """Commit that the holds of a stop are to be lifted.
 
     A released stop can be released again, for agents that another stop kept. Raises: StopNotFound,
     StopNotReleasable.
@@ -135,27 +106,19 @@ def release(*, tenant_id: UUID, stop_id: Any, reason: str, actor: Actor, now: da
         stop = KindStop.objects.for_tenant(tenant_id).locked().find(stop_id)
         if stop.revoke or stop.state not in (StopState.DONE, StopState.RELEASED):
             raise StopNotReleasable()
-        held = _rows(stop).filter(outcome=StopOutcome.STOPPED).exclude(release=AgentRelease.RELEASED)
+        held = stop.rows.filter(outcome=StopOutcome.STOPPED).exclude(release=AgentRelease.RELEASED)
         count = held.update(release=AgentRelease.PENDING)
         stop.state, stop.release_reason = StopState.RELEASING, reason
         stop.released_by, stop.released_by_kind, stop.worked_at = actor.id, actor.kind, now
         stop.save(update_fields=["state", "release_reason", "released_by", "released_by_kind", "worked_at"])
         said = f"Release of {count} agents begun: {reason}"
         _record(stop, AuditAction.STOP_RELEASE_STARTED, said, actor, now, release_reason=reason)
-        if stop.matched > AT_ONCE:
-            enqueue_on_commit(WORK, job_id=str(stop.id))
     return stop
 
 
-def work_at_once(*, stop: KindStop, now: datetime) -> None:
-    """Finish a stop, or a release, of few agents; what fails is left to the sweep."""
-    if stop.matched <= AT_ONCE:
-        STOPS.work_off(job_id=stop.id, now=now)
-        stop.refresh_from_db()
-
-
-def _rows(stop: KindStop) -> StoppedAgents:
-    return StoppedAgent.objects.filter(stop=stop, tenant_id=stop.tenant_id)
+def work(*, stop: KindStop, now: datetime) -> KindStop:
+    """Finish a stop, or a release, of few agents; a task works on more. What fails is left to the sweep."""
+    return STOPS.start(stop, stop.matched, now)
 
 
 def _locked(stop: KindStop, rows: Rows) -> AgentQuerySet:
@@ -180,19 +143,16 @@ def _stop(stop: KindStop, rows: Rows, now: datetime) -> None:
     stopped = {*ended, *standing}
     agents.suspend_all(agents=list(standing.values()), reason=stop.reason, now=now)
     certificates.revoke_all(certificates=list(ended.values()), now=now, **_public(stop))
-    outcomes = [StopOutcome.STOPPED if row.agent_id in stopped else StopOutcome.SKIPPED for row in rows]
-    params = {
-        "tenant": stop.tenant_id,
-        "now": now,
-        "ids": [row.id for row in rows],
-        "outcomes": [outcome.value for outcome in outcomes],
-        "serials": [ended[row.agent_id].serial_number if row.agent_id in ended else None for row in rows],
-        "suspended": [row.agent_id in standing for row in rows],
-    }
-    sql.prepared_write(_DECIDE, params)
-    skipped = len(rows) - len(stopped)
-    _count(stop, now, stopped=F("stopped") + len(stopped), skipped=F("skipped") + skipped)
-    if not _rows(stop).filter(outcome=StopOutcome.PENDING).exists():
+    own_rows = stop.rows.filter(id__in=[row.id for row in rows])
+    own_rows.filter(agent_id__in=standing).update(suspended=True)
+    newest = Certificate.objects.order_by("-issued_at", "-id").values("serial_number")
+    serial = newest.filter(tenant_id=OuterRef("tenant_id"), agent_id=OuterRef("agent_id"))[:1]
+    own_rows.filter(agent_id__in=ended).update(serial_number=Subquery(serial))
+    count = own_rows.filter(agent_id__in=stopped).update(outcome=StopOutcome.STOPPED, decided_at=now)
+    others = own_rows.filter(outcome=StopOutcome.PENDING)
+    skipped = others.update(outcome=StopOutcome.SKIPPED, decided_at=now)
+    _count(stop, now, stopped=F("stopped") + count, skipped=F("skipped") + skipped)
+    if not stop.rows.filter(outcome=StopOutcome.PENDING).exists():
         _publish_lists(now)
 
 
@@ -221,17 +181,15 @@ def _tell(stop: KindStop, rows: Rows, now: datetime) -> None:
                 revoked.append(certificate)
         agents.announce_suspended(agents=suspended, reason=stop.reason, actor=stop.actor, now=moment)
         certificates.announce_revoked(certificates=revoked, actor=stop.actor, now=moment, **_public(stop))
-    _rows(stop).filter(id__in=[row.id for row in rows]).update(told=True)
+    stop.rows.filter(id__in=[row.id for row in rows]).update(told=True)
     _count(stop, now)
 
 
 def _release(stop: KindStop, rows: Rows, now: datetime) -> None:
     """Reinstate the agents of locked rows, but for those that somebody else stopped since."""
     found = {agent.id: agent for agent in _locked(stop, rows)}
-    own = Certificate.objects.for_tenant(stop.tenant_id).filter(
-        serial_number__in=[r.serial_number for r in rows]
-    )
-    ended = {one.agent_id: one for one in own.order_by("id").locked()}
+    own, serials = Certificate.objects.for_tenant(stop.tenant_id), [row.serial_number for row in rows]
+    ended = {one.agent_id: one for one in own.filter(serial_number__in=serials).order_by("id").locked()}
     stopped_at = {row.agent_id: row.decided_at for row in rows if row.decided_at}
     others = StoppedAgent.objects.filter(tenant_id=stop.tenant_id, agent_id__in=stopped_at)
     others = others.exclude(stop=stop).exclude(stop__state=StopState.RELEASED)
@@ -252,14 +210,12 @@ def _release(stop: KindStop, rows: Rows, now: datetime) -> None:
     said: dict[str, Any] = {"reason": stop.release_reason, "actor": stop.releasing_actor, "now": now}
     agents.reinstate_all(agents=freed, certified=certified, **said)
     certificates.release_all(certificates=held, actor=stop.releasing_actor, now=now)
-    touched = TouchedAgent.objects.filter(agent_id__in=found, is_current=True).values_list(
-        "agent_id", flat=True
-    )
-    for agent in [found[agent_id] for agent_id in sorted({*touched} - kept)]:
+    touched = TouchedAgent.objects.filter(agent_id__in={*found} - kept, is_current=True)
+    for agent in [found[one] for one in sorted({*touched.values_list("agent_id", flat=True)})]:
         incidents.note_reinstated(tenant_id=stop.tenant_id, agent_id=agent.id, agent_name=agent.name, **said)
-    done = _rows(stop).filter(id__in=[row.id for row in rows])
+    done = stop.rows.filter(id__in=[row.id for row in rows])
+    done.update(release=AgentRelease.RELEASED)
     done.filter(agent_id__in=kept).update(release=AgentRelease.KEPT)
-    done.exclude(agent_id__in=kept).update(release=AgentRelease.RELEASED)
     _count(stop, now, released=F("released") + len(freed))
 
 
@@ -270,7 +226,7 @@ def _finish(stop: KindStop, now: datetime) -> None:
         if any(phase.due(stop, now).exists() for phase in PHASES.get(stop.state, ())):
             return  # its release began meanwhile
         if stop.state == StopState.RUNNING:
-            last = _rows(stop).aggregate(last=Max("decided_at"))["last"]
+            last = stop.rows.aggregate(last=Max("decided_at"))["last"]
             stop.state, stop.ended_at = StopState.DONE, last or now
             stop.root = root_of(receipts.lines_of(stop)).hex()
             stop.save(update_fields=["state", "ended_at", "root"])
@@ -312,7 +268,7 @@ def _count(stop: KindStop, now: datetime, **counts: Any) -> None:
 def _fail(stop: KindStop, row_id: int, now: datetime) -> int:
     """Say of an agent that it could not be stopped."""
     with environments.atomic():
-        pending = _rows(stop).filter(id=row_id, outcome=StopOutcome.PENDING)
+        pending = stop.rows.filter(id=row_id, outcome=StopOutcome.PENDING)
         count = pending.update(outcome=StopOutcome.FAILED, decided_at=now)
         _count(stop, now, failed=F("failed") + count)
     return count
@@ -321,7 +277,7 @@ def _fail(stop: KindStop, row_id: int, now: datetime) -> int:
 def _leave_untold(stop: KindStop, row_id: int, now: datetime) -> int:
     """Record of a stopped agent that its entries and messages could not be made."""
     with environments.atomic():
-        row = _rows(stop).filter(id=row_id, told=False)
+        row = stop.rows.filter(id=row_id, told=False)
         agent_id = row.values_list("agent_id", flat=True).first()
         count = row.update(told=True)
         if count:
@@ -332,22 +288,17 @@ def _leave_untold(stop: KindStop, row_id: int, now: datetime) -> int:
 
 def _keep(stop: KindStop, row_id: int, now: datetime) -> int:
     """Say of an agent that it could not be released."""
-    return _rows(stop).filter(id=row_id, release=AgentRelease.PENDING).update(release=AgentRelease.KEPT)
+    return stop.rows.filter(id=row_id, release=AgentRelease.PENDING).update(release=AgentRelease.KEPT)
 
 
 PHASES: Final[Mapping[str, Sequence[JobPhase[KindStop]]]] = {
     StopState.RUNNING: (
-        JobPhase(lambda stop, _: _rows(stop).filter(outcome=StopOutcome.PENDING), _stop, 1_000, _fail),
-        JobPhase(
-            lambda stop, _: _rows(stop).filter(outcome=StopOutcome.STOPPED, told=False),
-            _tell,
-            250,
-            _leave_untold,
-        ),
+        JobPhase(lambda stop, _: stop.rows.filter(outcome=StopOutcome.PENDING), _stop, 1_000, _fail),
+        JobPhase(lambda stop, _: stop.rows.filter(outcome="stopped", told=False), _tell, 250, _leave_untold),
     ),
     StopState.RELEASING: (
-        JobPhase(lambda stop, _: _rows(stop).filter(release=AgentRelease.PENDING), _release, 250, _keep),
+        JobPhase(lambda stop, _: stop.rows.filter(release=AgentRelease.PENDING), _release, 250, _keep),
     ),
 }
 """The phases of the unfinished states, in order."""
-STOPS: Final = Jobs(KindStop, WORK, lambda stop: PHASES[stop.state], _finish)
+STOPS: Final = Jobs(KindStop, "stops.work", 100, lambda stop: PHASES[stop.state], _finish)

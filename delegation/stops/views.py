@@ -1,7 +1,5 @@
 """`/v1/stops`: stop all agents of a kind at once."""
 
-from typing import Any
-
 from rest_framework.response import Response
 
 from agents.errors import AgentNotFound, BlueprintNotFound
@@ -35,11 +33,7 @@ class StopViewSet(ApiViewSet):
         "stopAgents",
         "Stop all agents of a kind at once",
         Scope.CERTIFICATES_REVOKE,
-        {
-            200: enveloped(BegunStopSerializer),
-            201: enveloped(BegunStopSerializer),
-            202: enveloped(BegunStopSerializer),
-        },
+        dict.fromkeys((200, 201, 202), enveloped(BegunStopSerializer)),
         description=openapi.BEGIN_TEXT,
         request=BeginStopSerializer,
         examples=[openapi.QUESTION],
@@ -47,17 +41,13 @@ class StopViewSet(ApiViewSet):
         e404=f"{AgentNotFound.message}; {BlueprintNotFound.message}",
     )
     def create(self, request: ApiRequest) -> Response:
-        given = validated(BeginStopSerializer, request)
-        is_dry = given.pop("dry_run")
-        asked: dict[str, Any] = {**given, **caller_of(request)}
-        if is_dry:
-            stop, found = services.foreseen(**asked)
+        given, caller = validated(BeginStopSerializer, request), caller_of(request)
+        if given.pop("dry_run"):
+            stop, found = services.foreseen(**given, **caller)
+            more = {"id": None, "state": None, "dry_run": True}
             sample = MatchedAgentSerializer(found[:SAMPLE], many=True).data
-            return ok(
-                {**StopSerializer(stop).data, "id": None, "state": None, "dry_run": True, "sample": sample}
-            )
-        stop = services.begin(**asked)
-        services.work_at_once(stop=stop, now=asked["now"])
+            return ok({**StopSerializer(stop).data, **more, "sample": sample})
+        stop = services.work(stop=services.begin(**given, **caller), now=caller["now"])
         status = 202 if stop.state in UNFINISHED else 201
         return ok({**StopSerializer(stop).data, "dry_run": False, "sample": []}, status=status)
 
@@ -74,7 +64,7 @@ class StopViewSet(ApiViewSet):
         "releaseStop",
         "Lift the holds of a stop",
         Scope.AGENTS_REINSTATE,
-        {200: enveloped(StopSerializer), 202: enveloped(StopSerializer)},
+        dict.fromkeys((200, 202), enveloped(StopSerializer)),
         description=openapi.RELEASE_TEXT,
         request=StopReleaseSerializer,
         e404=StopNotFound.message,
@@ -83,7 +73,7 @@ class StopViewSet(ApiViewSet):
     def release(self, request: ApiRequest, stop_id: str) -> Response:
         reason, caller = validated(StopReleaseSerializer, request)["reason"], caller_of(request)
         stop = services.release(stop_id=stop_id, reason=reason, **caller)
-        services.work_at_once(stop=stop, now=caller["now"])
+        stop = services.work(stop=stop, now=caller["now"])
         return ok(StopSerializer(stop).data, status=202 if stop.state in UNFINISHED else 200)
 
     @operation(

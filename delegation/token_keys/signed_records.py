@@ -9,6 +9,7 @@ from django.conf import settings
 from auditlog.tlog.merkle import leaf_hash, node_hash, tree_root
 from certificates.pki.signing import canonical
 from compliance.core import environments
+from compliance.core.json_values import written
 from delegation.jose import jws
 from delegation.token_keys import keyring, keys
 
@@ -24,26 +25,27 @@ def root_of(lines: Sequence[Mapping[str, Any]]) -> bytes:
     return tree_root(len(leaves), subtree)
 
 
-def ensure_signed(
-    row: Any, column: str, claims: Mapping[str, Any], *, typ: str, ended_at: datetime, now: datetime
-) -> str:
-    """Return the record that the column of a row holds; sign it in the HSM when it is first asked for.
+def ensure_signed(job: Any, column: str, claims: Mapping[str, Any], *, typ: str, now: datetime) -> str:
+    """Return the record that the column of an ended job holds; sign it in the HSM when first asked for.
 
     It is signed again once its key is no longer published. Raises: 503 errors.
     """
-    text: str | None = getattr(row, column)
+    text: str | None = getattr(job, column)
     published = {key["kid"] for key in keys.jwks(now=now)}
     if text is None or jws.parse(text, typ=typ, max_length=len(text)).header["kid"] not in published:
         key = keys.signing_key()
         common = {
             "iss": settings.TOKEN_ISSUER,
-            "iat": int(ended_at.timestamp()),
-            "jti": str(row.id),
-            "tenant_id": str(row.tenant_id),
+            "iat": int(job.ended_at.timestamp()),
+            "jti": str(job.id),
+            "tenant_id": str(job.tenant_id),
             "env": environments.current().value,
+            "started_at": written(job.started_at),
+            "ended_at": written(job.ended_at),
+            "root": job.root,
         }
         text = jws.sign({**common, **claims}, kid=key.kid, key=keys.private_half(key), typ=typ)
         keyring.add(key)
-        setattr(row, column, text)
-        row.save(update_fields=[column])
+        setattr(job, column, text)
+        job.save(update_fields=[column])
     return text

@@ -31,7 +31,7 @@ class Migration(migrations.Migration):
                 ('ended_at', models.DateTimeField(null=True)),
                 ('root', models.CharField(blank=True, max_length=64)),
                 ('record', models.TextField(null=True)),
-                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='access_reviews', to='tenancy.tenant')),
+                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenancy.tenant')),
             ],
             options={
                 'ordering': ['-started_at', '-id'],
@@ -53,7 +53,7 @@ class Migration(migrations.Migration):
                 ('applied_at', models.DateTimeField(null=True)),
                 ('next_try_at', models.DateTimeField(null=True)),
                 ('problem', models.CharField(blank=True, max_length=200)),
-                ('review', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='items', to='reviews.accessreview')),
+                ('review', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='agents', to='reviews.accessreview')),
                 ('tenant', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenancy.tenant')),
             ],
             options={

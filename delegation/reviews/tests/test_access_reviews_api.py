@@ -104,9 +104,10 @@ def test_reduce_never_widens_what_is_certified(tenant: Tenant) -> None:
     agent.metadata = {"permitted_actions": ["place_order", "refund", "added_since"]}
     agent.save()
 
-    decide(open_review(tenant), "reduce", agent, actions=["refund"])
+    (item,) = decide(open_review(tenant), "reduce", agent, actions=["refund"])
 
     assert scope_of(agent) == (["place_order"],) * 2
+    assert item.removed == ["refund", "added_since"]
 
 
 def test_without_complete_figures_nothing_is_reduced_by_itself(client: ApiClient, tenant: Tenant) -> None:

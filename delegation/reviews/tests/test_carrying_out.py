@@ -6,10 +6,13 @@ import pytest
 
 from agents.models import Agent
 from auditlog.models import AuditEntry
+from auditlog.vocabulary import Actor
 from certificates.issuing import issuance
 from certificates.models import Certificate
+from certificates.tests.factories import reinstate_agent
 from compliance.core.clock import now
 from compliance.core.errors import Unavailable
+from compliance.stores.portions import PATIENCE
 from delegation.reviews import records, services
 from delegation.reviews.errors import AlreadyDecided
 from delegation.reviews.models import AccessReviewItem
@@ -86,6 +89,32 @@ def test_a_decision_made_anew_before_the_claim_is_the_one_that_is_carried_out(te
 
     agent.refresh_from_db()
     assert (tried, agent.status) == (0, "active")
+
+
+def test_a_process_that_stalled_does_not_repeat_what_another_has_carried_out(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent, review = make_scoped_agent(tenant), open_review(tenant)
+    items = AccessReviewItem.objects.filter(review=review)
+    by = {"decided_by": ACTOR.id, "decided_by_kind": ACTOR.kind, "decided_at": now()}
+    items.update(decision="suspend", next_try_at=now(), **by)
+
+    def stall(_: AccessReviewItem) -> Actor:
+        """Between the claim and the effect the claim ends, and the agent is reinstated after it."""
+        patch.undo()
+        services.REVIEWS.work_off(job_id=review.id, now=now() + PATIENCE)
+        reinstate_agent(agent)
+        return ACTOR
+
+    with monkeypatch.context() as patch:
+        patch.setattr(AccessReviewItem, "actor", property(stall))
+        (phase,) = services.PHASES
+        phase.work(review, list(items), now())
+
+    agent.refresh_from_db()
+    review.refresh_from_db()
+    assert (agent.status, review.state) == ("active", "done")
+    assert AuditEntry.objects.of_type("agent.suspended").about(agent.id).count() == 1
 
 
 def test_the_release_of_a_stop_leaves_what_a_review_suspended(tenant: Tenant) -> None:

@@ -79,7 +79,7 @@ def test_who_leaves_is_replaced_in_reviews_too(client: ApiClient, tenant: Tenant
     assert all("@" not in str(entry.description) for entry in told)
     services.sweep(now=next_quarter(now()))
     anew = AccessReview.objects.for_tenant(tenant.id).exclude(id__in=[by_owner.id, by_reviewer.id]).get()
-    assert (anew.match, anew.agent_count, anew.items.get().agent_id) == (by_owner.match, 1, agent.id)
+    assert (anew.match, anew.agent_count, anew.agents.get().agent_id) == (by_owner.match, 1, agent.id)
 
 
 def test_a_repeated_review_without_agents_is_told_to_the_reviewer_and_the_log(
@@ -121,5 +121,5 @@ def test_a_record_names_nobody_and_verifies_after_an_erasure(client: ApiClient, 
     assert claims["match"] == {"owner": None}
     kept = [claims, after["lines"], *AccessReview.objects.filter(id=review.id).values("match", "reviewer")]
     kept += list(AuditEntry.objects.for_tenant(tenant.id).about(review.id).values("metadata", "description"))
-    kept += list(review.items.values("seen", "note"))
+    kept += list(review.agents.values("seen", "note"))
     assert KIM not in json.dumps(kept, default=str)

@@ -39,7 +39,7 @@ class Migration(migrations.Migration):
                 ('released_by', models.CharField(blank=True, max_length=255)),
                 ('released_by_kind', models.CharField(blank=True, choices=[('person', 'Person'), ('api_key', 'Api Key'), ('agent', 'Agent'), ('system', 'System')], max_length=16)),
                 ('released_at', models.DateTimeField(null=True)),
-                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='stops', to='tenancy.tenant')),
+                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenancy.tenant')),
             ],
             options={
                 'verbose_name': 'stop',

@@ -113,7 +113,7 @@ def test_stop_of_a_kind_is_linked(acme: Tenant, client: Client) -> None:
     agent, moment = make_certified_agent(acme, model_hash="sha256:bad"), now()
     asked: dict[str, Any] = {"match": {"model_hash": "sha256:bad"}, "revoke": False, "reason": "it leaks"}
     stop = stops.begin(tenant_id=acme.id, reason_code=HOLD, actor=ACTOR, now=moment, **asked)
-    stops.work_at_once(stop=stop, now=moment)
+    stops.work(stop=stop, now=moment)
 
     answer = shown(client, agent)
 
