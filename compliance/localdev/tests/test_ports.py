@@ -26,11 +26,6 @@ def taken() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-def test_a_listening_port_is_not_free(taken: int) -> None:
-    assert not ports.is_free(taken)
-    assert ports.answers(ports.HOST, taken)
-
-
 def test_a_servers_port_is_kept(tmp_path: Path) -> None:
     file = tmp_path / "ports.json"
 
