@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from bench.harness import machine
 from bench.harness.place import Place
 from compliance.localdev.console import StepFailed
-from compliance.localdev.parts import commands
 from compliance.localdev.ports import HOST, free_port
 from compliance.localdev.servers import processes
+from compliance.localdev.servers.supervisor import commands
 
 MARK = "SERVICE_BENCH"
 READY_SECONDS = 60.0

@@ -7,10 +7,9 @@ from redis import Redis, RedisError
 
 from .console import StepFailed
 from .layout import Layout
-from .parts import commands
 from .servers.databases import query
 from .servers.servers import Servers
-from .servers.supervisor import running_supervisor
+from .servers.supervisor import commands, running_supervisor
 from .stack import health
 from .state import read_json
 

@@ -13,8 +13,8 @@ import pytest
 
 from compliance.localdev import ports
 from compliance.localdev.console import StepFailed
-from compliance.localdev.parts import commands
 from compliance.localdev.servers import processes
+from compliance.localdev.servers.supervisor import commands
 from compliance.localdev.state import read_json, write_json
 from compliance.tests.waiting import eventually
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from compliance.localdev.parts import commands
 from compliance.localdev.servers.redis import quoted
+from compliance.localdev.servers.supervisor import commands
 from compliance.localdev.setup.install import fingerprint
 from compliance.localdev.status import PartStatus, as_table
 from compliance.localdev.testing import with_suffix
