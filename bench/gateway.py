@@ -123,7 +123,7 @@ def _measure(run: TableRun, service: WebServer) -> None:
         PLAIN_PROVEN: _proven(run, service, agent, OPEN), PROVEN: _proven(run, service, agent, PROTECTED),
     }  # fmt: skip
     outcomes: dict[str, list[Outcome]] = {name: [] for name in sources}
-    with web.nothing(run.place) as api, _nginx(run, service, api.port) as port:
+    with _nginx(run, service) as port:
         for turn in range(run.options.turns):
             for name, source in sources.items():
                 for seconds in (WARM_SECONDS, run.options.offered):
@@ -221,10 +221,11 @@ def _name(run: TableRun) -> str:
 
 
 @contextmanager
-def _nginx(run: TableRun, service: WebServer, api: int) -> Iterator[int]:
-    """nginx as the documentation configures it, in a folder of its own."""
-    port = free_port()
+def _nginx(run: TableRun, service: WebServer) -> Iterator[int]:
+    """nginx as the documentation configures it, in a folder of its own; it is the application, too."""
+    port, api = free_port(), free_port()
     text = (run.place.servers.layout.root / "docs/gateway/nginx.conf").read_text()
+    application = f"server {{ listen {HOST}:{api}; return 200 ok; }}\n"
     with tempfile.TemporaryDirectory() as folder:
         kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
         temporary = "".join(f"    {kind}_temp_path {folder}/{kind};\n" for kind in kinds)
@@ -234,7 +235,7 @@ def _nginx(run: TableRun, service: WebServer, api: int) -> Iterator[int]:
             "127.0.0.1:8080": f"{HOST}:{port}", "service.example": HOST, "X-Service-": f"X-{_name(run)}-",
             "x_service_": f"x_{_name(run).lower().replace('-', '_')}_",
             "worker_processes auto;": f"worker_processes 1;\ndaemon off;\n{user}",
-            "access_log off;": f"access_log off;\n{temporary}",
+            "access_log off;": f"access_log off;\n{temporary}{application}",
         }.items():  # fmt: skip
             text = text.replace(before, after)
         Path(folder, "nginx.conf").write_text(text)

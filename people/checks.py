@@ -1,5 +1,6 @@
 """System checks of the settings of signing in."""
 
+from enum import StrEnum
 from typing import Any
 
 from django.conf import settings
@@ -7,7 +8,14 @@ from django.core import checks
 from django.core.checks import CheckMessage
 
 from people import relying_party
-from people.requirement import Requirement
+
+
+class Requirement(StrEnum):
+    """The values of SECOND_FACTOR: who must have a second factor."""
+
+    OPERATORS = "operators"
+    EVERYONE = "everyone"
+    NOBODY = "nobody"
 
 
 def check_second_factor(**kwargs: Any) -> list[CheckMessage]:

@@ -6,13 +6,17 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import CheckConstraint, Exists, F, Index, OuterRef, Q, UniqueConstraint
 
+from compliance.core.errors import NotFound
 from compliance.core.identifiers import new_id
 from compliance.outbound.addresses import MAX_URL_LENGTH
 from compliance.stores.rows import TenantRows
-from signals.errors import StreamNotFound
 from signals.vocabulary import SUPPORTED_EVENTS, DeliveryMethod, SignalEvent, StreamStatus
 from tenancy.models import Tenant
 from webhooks.models import Pace
+
+
+class StreamNotFound(NotFound):
+    message = "Stream not found"
 
 
 class StreamQuerySet(TenantRows["Stream"]):

@@ -11,15 +11,23 @@ from uuid import UUID
 from django.conf import settings
 
 from compliance.core import environments
+from compliance.core.errors import InvalidState, Unavailable
 from compliance.core.shares import AllTaken, SharedSlots
-from signals.errors import NotPolled, TooManyPolls
-from signals.feed import signing
+from signals import streams
 from signals.models import MAX_REASON, Signal, Stream
 from signals.vocabulary import StreamStatus
 
 MOST_AT_ONCE: Final = 100
 LOOK_SECONDS: Final = 0.1
 SLOTS = SharedSlots(settings.SIGNALS_LONG_POLLS)
+
+
+class NotPolled(InvalidState):
+    message = "The stream delivers by push"
+
+
+class TooManyPolls(Unavailable):
+    message = "As many polls wait as may; poll again later, or with returnImmediately"
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,7 @@ def poll(
         return PollAnswer([], more=waiting.exists())
     if not returns_immediately:
         _wait_for_first(stream)
-    signals = signing.sign_waiting(stream, most=min(most, MOST_AT_ONCE), now=now)
+    signals = streams.sign_waiting(stream, most=min(most, MOST_AT_ONCE), now=now)
     if signals:
         Stream.objects.filter(id=stream.id).update(last_delivered_at=now)
     return PollAnswer(signals, bool(signals) and waiting.filter(id__gt=signals[-1].id).exists())

@@ -1,4 +1,4 @@
-"""Make, change, pause, verify and remove streams."""
+"""Make, change, pause, verify and remove streams, and sign what waits in them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,12 +13,14 @@ from auditlog.sealing.tree import head
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.encryption import encrypt
+from compliance.core.errors import Conflict, Invalid, InvalidState
 from compliance.core.identifiers import new_id
 from compliance.outbound.addresses import UrlRefused, check_url
 from compliance.stores import wakeups
-from signals.errors import InvalidEndpoint, StreamDisabled, TooManyStreams, VerificationTooSoon
+from delegation.jose import jws
+from delegation.token_keys import keys
 from signals.models import MAX_REASON, FeedPosition, Signal, Stream
-from signals.vocabulary import DeliveryMethod, SignalEvent, StreamStatus
+from signals.vocabulary import SET_TYPE, DeliveryMethod, SignalEvent, StreamStatus
 from tenancy.models import Tenant
 from webhooks.services import url_policy
 
@@ -26,6 +28,22 @@ VERIFICATION_INTERVAL: Final = timedelta(seconds=5)
 SERVICE: Final = Actor.system("signals")
 TOO_MUCH_WAITS: Final = "Too many signals wait for the receiver"
 FAILING_LONG: Final = "The receiver has not answered for too long"
+
+
+class InvalidEndpoint(Invalid):
+    message = "delivery.endpoint_url: not a URL that signals can be sent to"
+
+
+class TooManyStreams(Conflict):
+    message = "The tenant has as many streams as it can have"
+
+
+class StreamDisabled(InvalidState):
+    message = "The stream is disabled"
+
+
+class VerificationTooSoon(Conflict):
+    message = "The stream was asked for a verification event a moment ago"
 
 
 @dataclass(frozen=True)
@@ -219,3 +237,29 @@ def _record(
         actor=actor,
         now=now,
     )
+
+
+def sign_waiting(stream: Stream, *, most: int, now: datetime) -> list[Signal]:
+    """Return the oldest signals that wait in a stream, each with its token.
+
+    The claims are those of RFC 8417 §2.2, without `sub` and `exp` as SSF demands. A token of a key that no
+    longer signs is made anew, under the same `jti`: verifiers forget old keys.
+    Raises: TokenKeysMissing, Unavailable (HSM). Call it outside a transaction.
+    """
+    waiting = list(Signal.objects.of(stream).waiting()[:most])
+    if not waiting:
+        return []
+    key = keys.signing_key()
+    unsigned = [signal for signal in waiting if signal.kid != key.kid]
+    for signal in unsigned:
+        claims = {
+            "iss": settings.TOKEN_ISSUER,
+            "aud": stream.audience,
+            "iat": int(now.timestamp()),
+            "jti": str(signal.jti),
+            **signal.claims,
+        }
+        signal.token = jws.sign(claims, kid=key.kid, key=keys.private_half(key), typ=SET_TYPE)
+        signal.kid = key.kid
+    Signal.objects.bulk_update(unsigned, ["token", "kid"])
+    return waiting

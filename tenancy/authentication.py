@@ -10,10 +10,14 @@ from compliance.api import gate
 from compliance.api.gate import GateRequest
 from compliance.core import environments
 from compliance.core.clock import now
+from compliance.core.errors import Unauthorized
 from compliance.observing import correlation
 from tenancy import keys, services
-from tenancy.errors import InvalidApiKey, MissingCredentials
 from tenancy.models import ApiKey
+
+
+class MissingCredentials(Unauthorized):
+    message = "Missing Authorization header: send 'Authorization: Bearer <API key>'"
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,7 @@ class ApiKeyAuthentication(BaseAuthentication):
         if not secret:
             raise MissingCredentials()
         if keys.environment_of(secret) is not environments.current():
-            raise InvalidApiKey()
+            raise services.InvalidApiKey()
         row = services.authenticate(secret=secret, now=now())
         correlation.bind(tenant=row.tenant_id)
         return ApiKeyUser(row.tenant_id), row

@@ -12,16 +12,9 @@ from auditlog.vocabulary import Actor, AuditAction
 from compliance.api.gate import Scope
 from compliance.core import environments
 from compliance.core.environments import Environment
-from compliance.core.errors import Invalid
+from compliance.core.errors import Invalid, NotFound, Unauthorized
 from compliance.stores import sql
 from tenancy import keys, recent_keys
-from tenancy.errors import (
-    ApiKeyNotFound,
-    ExpiredApiKey,
-    InvalidApiKey,
-    RevokedApiKey,
-    TenantNotFound,
-)
 from tenancy.models import ApiKey, Enforcement, Tenant
 
 USE_RESOLUTION = timedelta(minutes=1)
@@ -32,6 +25,26 @@ UPDATE {ApiKey._meta.db_table} SET last_used_at = %(now)s WHERE id = (
     WHERE id = %(id)s AND (last_used_at IS NULL OR last_used_at < %(before)s) FOR NO KEY UPDATE SKIP LOCKED)
 """  # noqa: S608  (a name of ours)
 """A locked row is left as it is: the thread that looks up the keys of all tenants must not wait for one."""
+
+
+class InvalidApiKey(Unauthorized):
+    message = "Invalid API key"
+
+
+class RevokedApiKey(Unauthorized):
+    message = "API key has been revoked"
+
+
+class ExpiredApiKey(Unauthorized):
+    message = "API key has expired"
+
+
+class TenantNotFound(NotFound):
+    message = "Tenant not found"
+
+
+class ApiKeyNotFound(NotFound):
+    message = "API key not found"
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,22 @@ from uuid import UUID
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import OuterRef, Subquery
 
+from compliance.core.errors import NotFound
 from compliance.stores.rows import TenantRows
-from webhooks.errors import DeliveryNotFound, WebhookNotFound
 
 if TYPE_CHECKING:
     from webhooks.models import Delivery, Webhook
 
 OUTCOMES = 100
 """The deliveries that a webhook's rate of success is of."""
+
+
+class WebhookNotFound(NotFound):
+    message = "Webhook not found"
+
+
+class DeliveryNotFound(NotFound):
+    message = "Delivery not found"
 
 
 class WebhookQuerySet(TenantRows["Webhook"]):

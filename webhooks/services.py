@@ -12,9 +12,9 @@ from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.encryption import encrypt
 from compliance.core.environments import Environment
+from compliance.core.errors import Conflict, Invalid, InvalidState
 from compliance.outbound.addresses import UrlPolicy, UrlRefused, check_url
 from tenancy.models import Tenant
-from webhooks.errors import DeliveryUnderWay, InvalidUrl, TooManyWebhooks, WebhookInactive
 from webhooks.models import Delivery, DeliveryStatus, Format, Pace, Trigger, Webhook
 from webhooks.publishing import create_message, enqueue
 from webhooks.sending import signature
@@ -24,6 +24,22 @@ from webhooks.vocabulary import DISABLED_EVENT, TEST_EVENT
 RECOVERY_LIMIT = 5_000
 _HEALTH = ("consecutive_failures", "failed_deliveries", "failing_since", "disabled_at", "pace")
 _SECRETS = ("secret", "previous_secret", "previous_secret_until")
+
+
+class InvalidUrl(Invalid):
+    message = "url: not a URL that webhooks can be sent to"
+
+
+class TooManyWebhooks(Conflict):
+    message = "The tenant has as many webhooks as it can have"
+
+
+class WebhookInactive(InvalidState):
+    message = "Webhook is not active"
+
+
+class DeliveryUnderWay(InvalidState):
+    message = "Delivery is still under way"
 
 
 @dataclass(frozen=True)

@@ -2,5 +2,5 @@
 
 NAMES = (
     "opening", "entrances", "privileges", "standing", "strangers", "tokens", "addresses", "protocol", "races",
-    "fuzz", "generated", "latency",
+    "fuzz", "generated",
 )  # fmt: skip

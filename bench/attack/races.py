@@ -16,8 +16,8 @@ from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from tenancy import services as tenancy
-from tenancy.errors import ApiKeyNotFound
 from tenancy.models import ApiKey
+from tenancy.services import ApiKeyNotFound
 
 PARALLEL = 12
 Race = Callable[["Track"], None]

@@ -15,7 +15,6 @@ from bench.attack import (  # noqa: E402
     entrances,
     fuzz,
     generated,
-    latency,
     opening,
     privileges,
     protocol,
@@ -35,7 +34,7 @@ ATTACKS: dict[str, Attack] = {
     "opening": opening.run, "entrances": entrances.run, "privileges": privileges.run,
     "standing": standing.run, "strangers": strangers.run, "tokens": tokens.run,
     "addresses": addresses.run, "protocol": protocol.run, "races": races.run, "fuzz": fuzz.run,
-    "generated": generated.run, "latency": latency.run,
+    "generated": generated.run,
 }  # fmt: skip
 # Of a run's seconds, at most; what one leaves the others may use.
 SHARES = {"fuzz": 0.6, "generated": 0.7, "privileges": 0.5}

@@ -27,7 +27,7 @@ from compliance.localdev.environment import service_name
 from compliance.localdev.layout import find_layout
 from compliance.localdev.servers.servers import Servers
 from compliance.localdev.servers.softhsm import SoftHsm
-from compliance.localdev.state import LockBusy, locked, read_json, write_json
+from compliance.localdev.state import locked, read_json, write_json
 
 # Limits are not what is measured: none is met.
 LIMITS = (
@@ -72,7 +72,7 @@ class Place:
 
     def url(self, database: str) -> str:
         """A database on the stack's server, as its owner: what the benchmarks themselves do."""
-        return _at(self.servers.owner_urls()[0], database)
+        return _at(self.servers.database_urls("owner")[0], database)
 
     def service_url(self, database: str) -> str:
         """The same as the service."""
@@ -124,7 +124,7 @@ class Place:
                     yield
                 finally:
                     self._clear()
-        except LockBusy as busy:
+        except BlockingIOError as busy:
             raise StepFailed("another benchmark runs here", hint="wait for it to end") from busy
 
     def _ensure_tokens(self, *, fresh: bool) -> dict[str, Any]:

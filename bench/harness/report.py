@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.harness.place import Place
 
-HEADINGS = ("", "service", "FastAPI", "plain DRF", "to FastAPI", "to plain DRF")
+HEADINGS = ("", "service", "FastAPI", "to FastAPI")
 ALONE = "·"
 
 
@@ -20,25 +20,21 @@ class Row:
     unit: str
     service: float | None = None
     fastapi: float | None = None
-    drf: float | None = None
     less_is_better: bool = False
     note: str = ""
 
-    def ratio(self, peer: float | None) -> float | None:
-        """How many times better than the peer the service is; over 1 is better, for latencies too."""
-        if not peer or not self.service:
+    def ratio(self) -> float | None:
+        """How many times better than FastAPI the service is; over 1 is better, for latencies too."""
+        if not self.fastapi or not self.service:
             return None
-        return peer / self.service if self.less_is_better else self.service / peer
+        return self.fastapi / self.service if self.less_is_better else self.service / self.fastapi
 
     def cells(self) -> list[str]:
         """The row as text."""
         return [
             f"{self.name}, {self.unit}" if self.unit else self.name,
-            *(number(value) for value in (self.service, self.fastapi, self.drf)),
-            *(
-                ALONE if ratio is None else f"{ratio:.2f}"
-                for ratio in map(self.ratio, (self.fastapi, self.drf))
-            ),
+            *(number(value) for value in (self.service, self.fastapi)),
+            ALONE if (ratio := self.ratio()) is None else f"{ratio:.2f}",
         ]
 
 

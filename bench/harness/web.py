@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from bench.harness import machine
 from bench.harness.place import Place
 from compliance.localdev.console import StepFailed
-from compliance.localdev.parts import commands
 from compliance.localdev.ports import HOST, free_port
 from compliance.localdev.servers import processes
+from compliance.localdev.servers.supervisor import commands
 
 MARK = "SERVICE_BENCH"
 READY_SECONDS = 60.0
@@ -78,35 +78,27 @@ def fastapi(place: Place, *, pool: int) -> Iterator[WebServer]:
 
 
 @contextmanager
-def plain_drf(place: Place) -> Iterator[WebServer]:
-    """Django REST framework as its tutorial has it, with as many workers and threads as the service."""
+def plain_django(place: Place) -> Iterator[WebServer]:
+    """Plain Django, with as many workers and threads as the service."""
     port = free_port()
     environment = place.environment() | {
         "DATABASE_URL": place.live_url,
         "DJANGO_SETTINGS_MODULE": "bench.rulers.plain.settings",
-        "RULER_TENANT": place.tenant_id,
     }
-    command = plain_drf_command(port, workers=environment["WEB_WORKERS"], threads=environment["WEB_THREADS"])
-    with running("plain-drf", command, environment, place, port=port, path="/") as server:
+    command = plain_django_command(
+        port, workers=environment["WEB_WORKERS"], threads=environment["WEB_THREADS"]
+    )
+    with running("plain-django", command, environment, place, port=port, path="/") as server:
         yield server
 
 
-def plain_drf_command(port: int, *, workers: str, threads: str) -> list[str]:
-    """Django REST framework in the threads of gunicorn; connections are kept, as the service keeps them."""
+def plain_django_command(port: int, *, workers: str, threads: str) -> list[str]:
+    """Django in the threads of gunicorn; connections are kept, as the service keeps them."""
     return [
         *(sys.executable, "-m", "gunicorn", "--bind", f"{HOST}:{port}", "--keep-alive", "60", "--preload"),
         *("--workers", workers, "--worker-class", "gthread", "--threads", threads, "--no-control-socket"),
-        "bench.rulers.plain.wsgi:application",
+        "django.core.wsgi:get_wsgi_application()",
     ]
-
-
-@contextmanager
-def nothing(place: Place) -> Iterator[WebServer]:
-    """A server that only answers: what remains is the load generator's own cost."""
-    port = free_port()
-    command = [sys.executable, "-m", "bench.rulers.echo", str(port)]
-    with running("echo", command, place.environment(), place, port=port, path="/") as server:
-        yield server
 
 
 def clear_leftovers(place: Place) -> None:

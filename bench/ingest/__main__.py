@@ -1,4 +1,4 @@
-"""`./run bench ingest`: how many events the service takes, beside FastAPI and plain DRF.
+"""`./run bench ingest`: how many events the service takes, beside FastAPI.
 
 Works in databases of its own on the stack's PostgreSQL and prints one table. Exit code 1 when an acknowledged
 event was lost or stored twice, 0 otherwise. docs/benchmarks.md says what each figure means.
@@ -15,20 +15,18 @@ import psycopg
 from bench.harness import machine, web
 from bench.harness.command import ended
 from bench.harness.ledger import Ledger
-from bench.harness.load import Load
 from bench.harness.place import Place, find_place
 from bench.harness.traffic import Traffic
 from bench.ingest.kill import kill
-from bench.ingest.rates import batch, offered, single
+from bench.ingest.rates import batch, single
 from bench.ingest.run import IngestRun
 from bench.rulers import tables
 from compliance.localdev.console import say, step
 
-PARTS = {"single": single, "offered": offered, "batch": batch, "kill": kill}
-PEERED = frozenset({"single", "offered", "batch"})
+PARTS = {"single": single, "batch": batch, "kill": kill}
+PEERED = frozenset({"single", "batch"})
 POOL_SIZES = (4, 8, 16)
 TRIAL_SECONDS = 2.0
-OWN_COST_SECONDS = 2.0
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -67,11 +65,10 @@ def _started(place: Place, options: argparse.Namespace) -> Iterator[IngestRun]:
             machine.described(),
             f"{settings['WEB_WORKERS']} web workers, {options.agents:,} certified agents",
         ]
-        if PEERED.intersection(options.only) and not options.alone:
-            with step("rulers: FastAPI, plain DRF"):
+        if PEERED.intersection(options.only):
+            with step("ruler: FastAPI"):
                 pool = _best_pool(run)
                 run.fastapi = stack.enter_context(web.fastapi(place, pool=pool))
-                run.drf = stack.enter_context(web.plain_drf(place))
             run.report.footer.append(f"FastAPI with {pool} connections a worker")
         yield run
 
@@ -91,22 +88,15 @@ def _conclude(run: IngestRun) -> None:
     footer = run.report.footer
     footer += [f"Ledger, {account.part}: {account.words}" for account in run.ledger.accounts]
     footer.append(f"Bands of the events: {run.ledger.bands()}")
-    with web.nothing(run.place) as server:
-        done = Load(server.port, run.traffic.single(key=run.key), connections=64).closed(OWN_COST_SECONDS)
-    cost = done.own_seconds / done.good * 1e6 if done.good else float("nan")
-    footer.append(f"The load generator itself costs {cost:.0f} µs of processor time a request")
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./run bench ingest", description=__doc__)
-    parser.add_argument("--only", default="single,offered,batch", help=f"parts, of: {', '.join(PARTS)}")
+    parser.add_argument("--only", default="single,batch", help=f"parts, of: {', '.join(PARTS)}")
     parser.add_argument("--agents", type=int, default=1_000, help="certified agents (%(default)s)")
     parser.add_argument("--seconds", type=float, default=8.0, help="of each measurement (%(default)s)")
     parser.add_argument("--repetitions", type=int, default=3, help="of each, in turns (%(default)s)")
-    parser.add_argument("--rate", type=float, default=1_000.0, help="events a second, offered (%(default)s)")
-    parser.add_argument("--offered-seconds", type=float, default=60.0, help="for so long (%(default)s)")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
-    parser.add_argument("--alone", action="store_true", help="the service without its rulers")
     parser.add_argument("--fresh", action="store_true", help="make the agents anew")
     options = parser.parse_args(arguments)
     options.only = options.only.split(",")

@@ -24,7 +24,7 @@ def kill(run: IngestRun) -> None:
     run.single(run.service, BEFORE_SECONDS)
     _drill(run, "a web worker", lambda: _kill_worker(run))
     servers = run.place.servers
-    if servers.given.database is not None or running_supervisor(servers.layout) is not None:
+    if servers.given.databases is not None or running_supervisor(servers.layout) is not None:
         run.report.footer.append(
             "PostgreSQL was not killed: it isn't the stack's own, or `./run` is up and uses it (`./run stop`)"
         )

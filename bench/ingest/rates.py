@@ -1,4 +1,4 @@
-"""Single events and batches at saturation, and a steady rate, in turns with the rulers."""
+"""Single events and batches at saturation, in turns with FastAPI."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -12,17 +12,16 @@ from bench.ingest.run import WARM_SECONDS, IngestRun, failures_of
 from compliance.localdev.console import say
 
 BATCH, BATCH_CONNECTIONS = 1_000, 4
-OFFERED_CONNECTIONS = 256
-SHARES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
+SHARES = {"p50": 0.5, "p99": 0.99}
 Outcomes = dict[str, list[Outcome]]
 
 
 def single(run: IngestRun) -> None:
     """64 connections, one event a request, as fast as they are answered."""
-    servers = {"service": run.service, "fastapi": run.fastapi, "drf": run.drf}
+    servers = {"service": run.service, "fastapi": run.fastapi}
     found = _in_turns(run, "single", servers, run.single, lambda outcome: outcome.rate)
     _tell(run, "single events", found, lambda outcome: outcome.rate)
-    _tell_latencies(run, found, ("p50", "p99"))
+    _tell_latencies(run, found)
 
 
 def batch(run: IngestRun) -> None:
@@ -30,22 +29,6 @@ def batch(run: IngestRun) -> None:
     servers = {"service": run.service, "fastapi": run.fastapi}
     found = _in_turns(run, "batch", servers, lambda *given: _batches(run, *given), _events_rate)
     _tell(run, "batched events", found, _events_rate)
-
-
-def offered(run: IngestRun) -> None:
-    """A steady rate, whether the server keeps up or not: latency counts from the scheduled time."""
-    rate, found = run.options.rate, defaultdict[str, list[Outcome]](list)
-
-    def offer(name: str, server: WebServer) -> list[Outcome]:
-        load = run.load(server, connections=OFFERED_CONNECTIONS)
-        found[name].append(load.offered(rate, run.options.offered_seconds))
-        return found[name]
-
-    run.checked("offered", lambda: offer("service", run.service))
-    if run.fastapi is not None:
-        offer("fastapi", run.fastapi)
-    _tell(run, f"offered {rate:,.0f}/s: answered", found, lambda outcome: outcome.rate)
-    _tell_latencies(run, found, SHARES)
 
 
 def _in_turns(
@@ -75,23 +58,22 @@ def _in_turns(
 
 def _tell(run: IngestRun, name: str, found: Outcomes, rate: Callable[[Outcome], float]) -> None:
     rates = {server: median([rate(one) for one in outcomes]) for server, outcomes in found.items()}
-    run.report.rows.append(Row(name, "1/s", *_figures(rates), note=failures_of(*found["service"])))
+    run.report.rows.append(
+        Row(name, "1/s", rates["service"], rates.get("fastapi"), note=failures_of(*found["service"]))
+    )
 
 
-def _tell_latencies(run: IngestRun, found: Outcomes, names: "dict[str, float] | tuple[str, ...]") -> None:
+def _tell_latencies(run: IngestRun, found: Outcomes) -> None:
     """Percentiles over all repetitions, in milliseconds."""
     ordered = {
         server: sorted(value for outcome in outcomes for value in outcome.latencies)
         for server, outcomes in found.items()
     }
-    for name in names:
-        values = {server: percentile(each, SHARES[name]) * 1_000 for server, each in ordered.items()}
-        run.report.rows.append(Row(f"  latency {name}", "ms", *_figures(values), less_is_better=True))
-
-
-def _figures(by_server: dict[str, float]) -> tuple[float | None, float | None, float | None]:
-    """In the order of a row's columns."""
-    return by_server.get("service"), by_server.get("fastapi"), by_server.get("drf")
+    for name, share in SHARES.items():
+        values = {server: percentile(each, share) * 1_000 for server, each in ordered.items()}
+        run.report.rows.append(
+            Row(f"  latency {name}", "ms", values["service"], values.get("fastapi"), less_is_better=True)
+        )
 
 
 def _batches(run: IngestRun, server: WebServer, seconds: float) -> Outcome:

@@ -27,7 +27,6 @@ class IngestRun:
     ledger: Ledger
     service: WebServer
     fastapi: WebServer | None = None
-    drf: WebServer | None = None
     report: Report = field(default_factory=Report)
 
     @property

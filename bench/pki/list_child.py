@@ -1,6 +1,5 @@
-"""`python -m bench.pki.list_child WHAT`: one process of the service, measured alone; prints JSON."""
+"""`python -m bench.pki.list_child`: one process of the service publishes a list; prints JSON."""
 
-import hashlib
 import json
 import os
 import sys
@@ -19,11 +18,6 @@ from certificates.models import CertificateAuthority  # noqa: E402
 from compliance.core import environments  # noqa: E402
 from compliance.core.clock import now  # noqa: E402
 from compliance.core.environments import Environment  # noqa: E402
-from compliance.stores import sql  # noqa: E402
-
-_READ = (
-    "COPY (SELECT crl_entry FROM certificates_certificate WHERE status = 'revoked') TO STDOUT (FORMAT BINARY)"
-)
 
 
 def publish() -> dict[str, float]:
@@ -40,17 +34,6 @@ def publish() -> dict[str, float]:
     return {"seconds": seconds, "peak_mb": peak, "size_mb": made.size / 1e6, "entries": made.entry_count}
 
 
-def read() -> dict[str, float]:
-    """What no list can do without: its entries read from the database, and hashed."""
-    began, digest = time.perf_counter(), hashlib.sha256()
-    with environments.atomic():
-        sql.execute("SET LOCAL statement_timeout = 0")
-        with sql.driver_cursor() as cursor, cursor.copy(_READ) as copy:
-            for piece in copy:
-                digest.update(piece)
-    return {"seconds": time.perf_counter() - began}
-
-
 if __name__ == "__main__":
     with environments.use(Environment.LIVE):
-        json.dump({"publish": publish, "read": read}[sys.argv[1]](), sys.stdout)
+        json.dump(publish(), sys.stdout)

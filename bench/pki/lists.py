@@ -1,4 +1,4 @@
-"""Revocation lists: a process that publishes one, beside reading and hashing its entries alone."""
+"""Revocation lists: a process that publishes one."""
 
 import json
 import subprocess
@@ -31,30 +31,30 @@ WHERE serial_number = %s
 
 def revocation_lists(run: TableRun) -> None:
     """A full list, its delta and its shard, after one more revocation, by the number of entries."""
-    rows = [["revoked certificates", "published s", "peak MB", "size MB", "reading and hashing s"]]
+    rows = [["revoked certificates", "published s", "peak MB", "size MB"]]
     for size in run.options.lists:
         with step(f"{size:,} revoked certificates"):
             _revoke_up_to(run.place, size)
-        found = _measured(run, "publish")
+        found = _measured(run)
         if int(found["entries"]) != size:
             raise StepFailed(f"the list has {found['entries']:,.0f} entries", hint="this is a defect")
-        figures = [found["seconds"], found["peak_mb"], found["size_mb"], _measured(run, "read")["seconds"]]
+        figures = [found["seconds"], found["peak_mb"], found["size_mb"]]
         rows.append([f"{size:,}", *map(number, figures)])
         run.figures[f"crl_{size}_s"] = found["seconds"]
         say(f"  … {size:,} entries")
     run.tell("Revocation lists, a process each, from the first query to the last commit", rows)
 
 
-def _measured(run: TableRun, what: str) -> dict[str, float]:
+def _measured(run: TableRun) -> dict[str, float]:
     """What a process of the service measured."""
     done = subprocess.run(
-        [sys.executable, "-m", "bench.pki.list_child", what],
+        [sys.executable, "-m", "bench.pki.list_child"],
         env=run.place.environment() | {"LOG_LEVEL": "WARNING"}, cwd=run.place.servers.layout.root,
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise StepFailed(f"bench.pki.list_child {what} failed: {last}", hint="run it by hand to see more")
+        raise StepFailed(f"bench.pki.list_child failed: {last}", hint="run it by hand to see more")
     return dict(json.loads(done.stdout))
 
 

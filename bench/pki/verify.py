@@ -71,7 +71,7 @@ def verifying(run: TableRun) -> None:
     with psycopg.connect(run.place.live_url) as connection:
         found = connection.execute("SELECT serial_number FROM certificates_certificate LIMIT 1000")
         serials = [row[0] for row in found]
-    with web.service(run.place) as service, web.plain_drf(run.place) as plain_server:
+    with web.service(run.place) as service, web.plain_django(run.place) as plain_server:
         plain = Contestant("plain Django view, one row", plain_server, "/row/")
         ours = Contestant("GET /v1/verify/{serial}", service, "/v1/verify/")
         for turn in range(options.turns):

@@ -15,6 +15,10 @@ ENTRIES = {"run": run_command, "test": run_tests, "supervise": supervise}
 
 def main(arguments: list[str]) -> int:
     """Run the command; return the exit code."""
+
+    def _terminate(number: int, frame: object) -> None:
+        raise Terminated
+
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _terminate)
     try:
@@ -32,10 +36,6 @@ def main(arguments: list[str]) -> int:
         # The reader of our output has left; Python's flush at exit would complain of it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-
-
-def _terminate(number: int, frame: object) -> None:
-    raise Terminated
 
 
 if __name__ == "__main__":

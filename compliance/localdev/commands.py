@@ -8,36 +8,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 from .console import StepFailed, complain, say, step
-from .environment import as_shell, exports
+from .environment import as_shell
 from .layout import Layout
+from .servers.postgres import postgres_bin
 from .servers.processes import run_foreground
 from .servers.servers import Servers, in_use
 from .servers.supervisor import Supervisor, running_supervisor
-from .setup.binaries import postgres_bin
 from .setup.install import prepare
 from .stack import Stack, compile_scorer, play
 from .state import locked, read_json
 from .status import as_table, survey
 
 NO_DEMO = "--no-demo"
-HELP = """\
-./run                     set up, start the service, play the demo, stay up until Ctrl-C
-./run --detach            the same, but return after the demo and leave the service running
-./run --no-demo           either of them without the demo
-./run stop                stop everything            ./run status   show all parts (exit code 0: all are up)
-./run stop|start postgres|redis                      stop or start one data server, for drills
-./run env                 print addresses, keys and log-ins as shell exports:  eval "$(./run env)"
-./run demo                play the demo in the test environment (or --environment live); exit code 0 or 1
-./run manage ARGUMENTS    run manage.py with the service's environment (starts the data servers if needed)
-./run exec COMMAND …      run any program with that environment and .venv on PATH
-./run bench NAME …        measure: `./run bench ingest --help`
-./run attack …            attack a service of its own, on loopback only: `./run attack --help`
-./run release …           make a release in dist/ (docs/deployment.md): `./run release --help`
-
-PORT=8080 ./run chooses the web server's port (8000, or a free one). LOCAL_DIR moves the data from .local/.
-DATABASE_URL with TEST_DATABASE_URL, REDIS_URL and PKCS11_MODULE replace the embedded servers; if
-DATABASE_OWNER_URL with TEST_DATABASE_OWNER_URL are given too, migrations use them.
-"""
 
 
 def run_command(layout: Layout, arguments: list[str]) -> int:
@@ -50,14 +32,14 @@ def run_command(layout: Layout, arguments: list[str]) -> int:
 
 def run(layout: Layout, arguments: list[str]) -> int:
     """Start, play the demo, and stay until Ctrl-C or `./run stop`; return the demo's exit code."""
-    plays = _plays(arguments)
+    _expect_none(arguments, but=NO_DEMO)
     stack = Stack(layout)
     if stack.is_up():
         return _already_up(stack)
     code: int | None = None
     try:
-        stack.up(attached=True)
-        code = _introduce(stack, plays=plays)
+        stack.up()
+        code = _introduce(stack, arguments)
         say("Ctrl-C stops the service.")
         while stack.is_up():
             time.sleep(0.3)
@@ -73,11 +55,11 @@ def run(layout: Layout, arguments: list[str]) -> int:
 
 def detach(layout: Layout, arguments: list[str]) -> int:
     """Start and play the demo; the service stays up. Return the demo's exit code."""
-    plays = _plays(arguments)
+    _expect_none(arguments, but=NO_DEMO)
     stack = Stack(layout)
-    if not stack.up(attached=False):
+    if not stack.up():
         return _already_up(stack)
-    return _introduce(stack, plays=plays)
+    return _introduce(stack, arguments)
 
 
 def stop(layout: Layout, arguments: list[str]) -> int:
@@ -92,8 +74,8 @@ def stop(layout: Layout, arguments: list[str]) -> int:
 
 
 def start(layout: Layout, arguments: list[str]) -> int:
-    """Start the data server named; without a name, do what `--detach` does."""
-    return _one_server(layout, arguments, "start") if arguments else detach(layout, arguments)
+    """Start the data server named."""
+    return _one_server(layout, arguments, "start")
 
 
 def status(layout: Layout, arguments: list[str]) -> int:
@@ -109,10 +91,9 @@ def env(layout: Layout, arguments: list[str]) -> int:
     _expect_none(arguments)
     if not layout.demo.exists():
         raise StepFailed("the service was never started here", hint="`./run --detach` first")
-    servers = Servers(layout)
     if running_supervisor(layout) is None:
         say("The service is not running; these are its last addresses.")
-    sys.stdout.write(as_shell(exports(servers.contract() | servers.operator_contract(), layout.demo)))
+    sys.stdout.write(as_shell(Stack(layout).exported()))
     return 0
 
 
@@ -161,26 +142,16 @@ def release(layout: Layout, arguments: list[str]) -> int:
 
 
 def supervise(layout: Layout, arguments: list[str]) -> int:
-    """Be the supervisor that `Stack.up` starts: its arguments are a socket's number and a parent's pid."""
-    parent = int(arguments[1]) if len(arguments) > 1 else None
+    """Be the supervisor that `Stack.up` starts: the argument is the number of the web server's socket."""
     with socket.socket(fileno=int(arguments[0])) as listener:
-        return Supervisor(layout, listener, parent=parent).run()
-
-
-def show_help(layout: Layout, arguments: list[str]) -> int:
-    sys.stdout.write(HELP)
-    return 0
+        return Supervisor(layout, listener).run()
 
 
 COMMANDS: dict[str, Callable[[Layout, list[str]], int]] = {
     "": run,
+    "--detach": detach,
     "exec": execute,
-    **dict.fromkeys(("--detach", "-d"), detach),
-    **{
-        command.__name__: command
-        for command in (stop, start, status, env, demo, manage, bench, attack, release)
-    },
-    **dict.fromkeys(("--help", "-h", "help"), show_help),
+    **{each.__name__: each for each in (stop, start, status, env, demo, manage, bench, attack, release)},
 }
 
 
@@ -196,11 +167,10 @@ def _with_environment(layout: Layout, command: list[str]) -> int:
 
 
 def _one_server(layout: Layout, arguments: list[str], verb: str) -> int:
-    servers = Servers(layout)
-    layout.prepare()
     if arguments not in (["postgres"], ["redis"]):
         raise StepFailed("which data server?", hint="name one of: postgres, redis")
-    server = servers.postgres if arguments == ["postgres"] else servers.redis
+    layout.prepare()
+    server = getattr(Servers(layout), arguments[0])
     with locked(layout.setup_lock), step(f"{verb} {arguments[0]}"):
         changed = server.start() if verb == "start" else server.stop()
     if not changed:
@@ -217,15 +187,9 @@ def _already_up(stack: Stack) -> int:
     return 0
 
 
-def _plays(arguments: list[str]) -> bool:
-    """Return whether the demo is played: not with `--no-demo`."""
-    _expect_none([argument for argument in arguments if argument != NO_DEMO])
-    return not arguments
-
-
-def _introduce(stack: Stack, *, plays: bool) -> int:
-    """Play the demo, and tell how to use the running service; return the demo's exit code."""
-    code = play(stack) if plays else 0
+def _introduce(stack: Stack, arguments: list[str]) -> int:
+    """Play the demo but for `--no-demo`, and tell how to use the service; return the demo's exit code."""
+    code = 0 if arguments else play(stack)
     if code != 0:
         hint = f"look at the step above and at {stack.layout.log}; play it again with `./run demo`"
         message = f"the demo did not go as specified (exit code {code}); the service stays up"
@@ -252,6 +216,7 @@ def _print_access(layout: Layout) -> None:
     sys.stdout.flush()
 
 
-def _expect_none(arguments: list[str]) -> None:
-    if arguments:
-        raise StepFailed(f"not understood: {' '.join(arguments)}", hint="`./run --help` lists the commands")
+def _expect_none(arguments: list[str], *, but: str = "") -> None:
+    unknown = [argument for argument in arguments if argument != but]
+    if unknown:
+        raise StepFailed(f"not understood: {' '.join(unknown)}", hint="`./run --help` lists the commands")

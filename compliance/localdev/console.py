@@ -5,6 +5,24 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+HELP = """\
+./run                     set up, start the service, play the demo, stay up until Ctrl-C
+./run --detach            the same, but return after the demo and leave the service running
+./run --no-demo           either of them without the demo
+./run stop                stop everything            ./run status   show all parts (exit code 0: all are up)
+./run stop|start postgres|redis                      stop or start one data server, for drills
+./run env                 print addresses, keys and log-ins as shell exports:  eval "$(./run env)"
+./run demo                play the demo in the test environment (or --environment live); exit code 0 or 1
+./run manage ARGUMENTS    run manage.py with the service's environment (starts the data servers if needed)
+./run exec COMMAND …      run any program with that environment and .venv on PATH
+./run bench NAME …        measure: `./run bench ingest --help`
+./run attack …            attack a service of its own, on loopback only: `./run attack --help`
+./run release …           make a release in dist/ (docs/deployment.md): `./run release --help`
+
+PORT=8080 ./run chooses the web server's port (8000, or a free one). LOCAL_DIR moves the data from .local/.
+DATABASE_URL with TEST_DATABASE_URL, REDIS_URL and PKCS11_MODULE replace the embedded servers.
+"""
+
 
 class StepFailed(Exception):
     """A step that can't go on; `hint` says what to do."""
@@ -24,18 +42,13 @@ def say(text: str = "") -> None:
 @contextmanager
 def step(title: str) -> Iterator[None]:
     """Print `title` when the block begins, and at its end with its seconds and whether it succeeded."""
-    # A terminal shows the end over the beginning.
-    is_terminal = sys.stderr.isatty()
-    sys.stderr.write(f"  … {title}" + ("" if is_terminal else "\n"))
-    sys.stderr.flush()
-    started = time.monotonic()
-    mark = "✗"
+    say(f"  … {title}")
+    started, mark = time.monotonic(), "✗"
     try:
         yield
         mark = "✓"
     finally:
-        start = "\r" if is_terminal else ""
-        say(f"{start}  {mark} {title}  {time.monotonic() - started:.1f} s")
+        say(f"  {mark} {title}  {time.monotonic() - started:.1f} s")
 
 
 def complain(failure: StepFailed) -> None:

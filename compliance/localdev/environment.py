@@ -2,11 +2,12 @@
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from .console import StepFailed
+from .layout import Layout
 from .state import read_json
 
 TOKENS = ("PKCS11_LIVE_PIN", "PKCS11_LIVE_TOKEN", "PKCS11_TEST_PIN", "PKCS11_TEST_TOKEN")
@@ -25,50 +26,34 @@ OPERATORS = (
 EXPORTED = (
     *("BASE_URL", "TENANT_ID", "LIVE_API_KEY", "TEST_API_KEY", "ADMIN_URL"),
     *("OPERATOR_USERNAME", "OPERATOR_PASSWORD", "OFFICER_USERNAME", "OFFICER_PASSWORD"),
-    *(
-        "DATABASE_URL",
-        "TEST_DATABASE_URL",
-        *OPERATORS,
-        "REDIS_URL",
-        "BROKER_URL",
-        "PKCS11_MODULE",
-        "SOFTHSM2_CONF",
-    ),
+    *("DATABASE_URL", "TEST_DATABASE_URL", *OPERATORS),
+    *("REDIS_URL", "BROKER_URL", "PKCS11_MODULE", "SOFTHSM2_CONF"),
 )
 
 
-@dataclass(frozen=True)
-class External:
+class Given(NamedTuple):
     """The servers given in the environment instead of embedded ones; None where none is given."""
 
-    database: tuple[str, str] | None
-    owners: tuple[str, str] | None
+    databases: tuple[str, str] | None
     redis: str | None
-    broker: str | None = None
 
 
-def external(environ: Mapping[str, str], secrets: Mapping[str, str]) -> External:
-    """Read DATABASE_URL, DATABASE_OWNER_URL (each with its TEST_ twin), REDIS_URL and BROKER_URL.
+def given_servers(environ: Mapping[str, str], secrets: Mapping[str, str]) -> Given:
+    """Read DATABASE_URL, TEST_DATABASE_URL and REDIS_URL.
 
     An address with one of our own passwords counts as unset: `./run env` printed it.
     """
     own = {value for name, value in secrets.items() if name.endswith("_password")}
-    databases = _pair(environ, own, "DATABASE_URL", "the embedded PostgreSQL is used")
-    owners = _pair(environ, own, "DATABASE_OWNER_URL", "DATABASE_URL's role then owns the tables")
-    redis, broker = (_foreign(environ.get(name), own) for name in ("REDIS_URL", "BROKER_URL"))
-    return External(databases, owners if databases else None, redis, broker if redis else None)
 
+    def foreign(name: str) -> str | None:
+        url = environ.get(name)
+        return url if url and urlsplit(url).password not in own else None
 
-def _pair(environ: Mapping[str, str], own: set[str], name: str, otherwise: str) -> tuple[str, str] | None:
-    live, test = (_foreign(environ.get(variable), own) for variable in (name, f"TEST_{name}"))
+    live, test = foreign("DATABASE_URL"), foreign("TEST_DATABASE_URL")
     if bool(live) != bool(test):
-        hint = f"set both (two databases) or neither ({otherwise})"
-        raise StepFailed(f"only one of {name} and TEST_{name} is set", hint=hint)
-    return (live, test) if live and test else None
-
-
-def _foreign(url: str | None, own_passwords: set[str]) -> str | None:
-    return url if url and urlsplit(url).password not in own_passwords else None
+        hint = "set both (two databases) or neither (the embedded PostgreSQL is used)"
+        raise StepFailed("only one of DATABASE_URL and TEST_DATABASE_URL is set", hint=hint)
+    return Given((live, test) if live and test else None, foreign("REDIS_URL"))
 
 
 def service_name(environ: Mapping[str, str]) -> str:
@@ -80,9 +65,7 @@ def has_own_tokens(environ: Mapping[str, str]) -> bool:
     return all(environ.get(name) for name in TOKENS)
 
 
-def merged(
-    stack: Mapping[str, str], environ: Mapping[str, str], *, root: Path, cache: Path
-) -> dict[str, str]:
+def merged(stack: Mapping[str, str], environ: Mapping[str, str], layout: Layout) -> dict[str, str]:
     """Return a child's whole environment: the caller's, the stack's over it, the caller's choices over that.
 
     `OPERATORS` are in it only if `stack` has them.
@@ -92,10 +75,10 @@ def merged(
         chosen["SOFTHSM2_CONF"] = environ["SOFTHSM2_CONF"]
     kept = {name: value for name, value in environ.items() if name not in OPERATORS}
     result = {**kept, "SERVICE_NAME": service_name(environ), **stack, **chosen}
-    result |= {"DJANGO_SETTINGS_MODULE": "compliance.settings", "PYTHONPATH": str(root)}
+    result |= {"DJANGO_SETTINGS_MODULE": "compliance.settings", "PYTHONPATH": str(layout.root)}
     if result.pop("PYTHONDONTWRITEBYTECODE", None):
         # Keep the tree clean as asked, yet compile each module only once.
-        result.setdefault("PYTHONPYCACHEPREFIX", str(cache))
+        result.setdefault("PYTHONPYCACHEPREFIX", str(layout.local / "pycache"))
     return result
 
 

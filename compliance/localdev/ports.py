@@ -17,24 +17,6 @@ WEB_RANGE = range(WEB_DEFAULT + 1, WEB_DEFAULT + 100)
 BACKLOG = 1024
 
 
-def is_free(port: int) -> bool:
-    """Whether a server could listen on `port` now; connections in TIME_WAIT don't count."""
-    try:
-        with socket.create_server((HOST, port)):
-            return True
-    except OSError:
-        return False
-
-
-def answers(host: str, port: int) -> bool:
-    """Whether a server accepts TCP connections there within a second."""
-    try:
-        with socket.create_connection((host, port), timeout=1.0):
-            return True
-    except OSError:
-        return False
-
-
 def free_port() -> int:
     """Return a port on which nobody listens. Raises: StepFailed."""
     with _listen_on_first(_some_private()) as probe:
@@ -56,7 +38,14 @@ def web_listener(path: Path, *, asked: str | None) -> socket.socket:
     Raises StepFailed if `asked` is no port or is taken.
     """
     if asked:
-        return _asked_port(asked)
+        if not asked.isascii() or not asked.isdigit() or not 0 < int(asked) < 65536:
+            raise StepFailed(f"PORT={asked} is no port", hint="give a number from 1 to 65535")
+        try:
+            return socket.create_server((HOST, int(asked)), backlog=BACKLOG)
+        except OSError as error:
+            hint = "stop that program, choose another PORT, or leave PORT unset to have a free one chosen"
+            message = f"port {asked} can't be used: another program listens on it, or it is reserved"
+            raise StepFailed(message, hint=hint) from error
     candidates = [*filter(None, [read_json(path).get("web")]), WEB_DEFAULT, *WEB_RANGE]
     listener = _listen_on_first(candidates)
     port = _keep(path, "web", port_of(listener))
@@ -68,17 +57,6 @@ def web_listener(path: Path, *, asked: str | None) -> socket.socket:
 def port_of(listener: socket.socket) -> int:
     """Return the port on which a socket listens."""
     return int(listener.getsockname()[1])
-
-
-def _asked_port(asked: str) -> socket.socket:
-    if not asked.isascii() or not asked.isdigit() or not 0 < int(asked) < 65536:
-        raise StepFailed(f"PORT={asked} is no port", hint="give a number from 1 to 65535")
-    try:
-        return socket.create_server((HOST, int(asked)), backlog=BACKLOG)
-    except OSError as error:
-        hint = "stop that program, choose another PORT, or leave PORT unset to have a free one chosen"
-        message = f"port {asked} can't be used: another program listens on it, or it is reserved"
-        raise StepFailed(message, hint=hint) from error
 
 
 def _some_private() -> list[int]:

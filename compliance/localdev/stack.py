@@ -7,6 +7,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from .console import StepFailed, say, step
 from .environment import exports
@@ -25,17 +26,17 @@ STOP = ((signal.SIGTERM, 40.0), (signal.SIGKILL, 5.0))
 class Stack:
     layout: Layout
 
-    @property
+    @cached_property
     def servers(self) -> Servers:
         return Servers(self.layout)
 
     def is_up(self) -> bool:
         return running_supervisor(self.layout) is not None
 
-    def up(self, *, attached: bool) -> bool:
+    def up(self) -> bool:
         """Bring everything up and wait until it answers; return whether it was down.
 
-        `attached`: the stack ends with this process. Raises StepFailed; what runs by then stays up.
+        Raises StepFailed; what runs by then stays up.
         """
         self.layout.prepare()
         with locked(self.layout.up_lock):
@@ -52,9 +53,7 @@ class Stack:
                         servers.copy_tables()
                 with step("migrations, CAs, keys, demo tenant and log-ins"):
                     self._manage(environment, "bootstrap_dev", "--migrate", "--state", str(self.layout.demo))
-                self._start_supervisor(
-                    servers.environment(base_url=base_url), listener.fileno(), attached=attached
-                )
+                self._start_supervisor(servers.environment(base_url=base_url), listener.fileno())
         with step(f"web server at {base_url}"):
             self.wait_ready()
         compile_scorer(self.layout, "--background")
@@ -63,20 +62,21 @@ class Stack:
     def down(self) -> bool:
         """Stop everything, except data servers in use elsewhere; return whether anything ran."""
         self.layout.prepare()
-        ran = processes.stop_server(running_supervisor(self.layout), "the supervisor", steps=STOP)
+        ran = processes.stop(running_supervisor(self.layout), "the supervisor", steps=STOP)
         clear_leftovers(self.layout)
         servers = self.servers
-        ours = (servers.postgres, servers.redis)
-        up = any(server.running() is not None for server in ours)
+        up = servers.postgres.running() is not None or servers.redis.running() is not None
         if up and not servers.stop_if_unused():
             say("The data servers stay up: a ./test or another command uses them.")
         return ran or up
 
+    def exported(self) -> dict[str, str]:
+        """Return what `./run env` prints."""
+        return exports(self.servers.contract() | self.servers.operator_contract(), self.layout.demo)
+
     def environment(self) -> dict[str, str]:
         """Return a Django process's environment, with what `./run env` exports."""
-        servers = self.servers
-        contract = servers.contract() | servers.operator_contract()
-        return servers.environment(operator=True) | exports(contract, self.layout.demo)
+        return self.servers.environment(operator=True) | self.exported()
 
     def _manage(self, environment: dict[str, str], *arguments: str) -> None:
         command = [sys.executable, str(self.layout.root / "manage.py"), *arguments]
@@ -87,10 +87,9 @@ class Stack:
             hint = f"read {log}, or try `./run manage {' '.join(arguments)}`"
             raise StepFailed(f"manage.py {arguments[0]} failed: {processes.tail(done, 1)}", hint=hint)
 
-    def _start_supervisor(self, environment: dict[str, str], fd: int, *, attached: bool) -> None:
+    def _start_supervisor(self, environment: dict[str, str], fd: int) -> None:
         """Start the supervisor and wait for its record: it then holds the users' lock itself."""
-        parent = [str(os.getpid())] if attached else []
-        command = [sys.executable, "-P", "-m", "compliance.localdev", "supervise", str(fd), *parent]
+        command = [sys.executable, "-P", "-m", "compliance.localdev", "supervise", str(fd)]
         log = self.layout.log / "supervisor.log"
         child = processes.spawn(command, log=log, env=environment, cwd=self.layout.root, pass_fds=[fd])
         processes.wait_until(lambda: self.is_up() or child.poll() is not None, seconds=15)
@@ -99,15 +98,11 @@ class Stack:
 
     def wait_ready(self) -> None:
         """Wait for /health/ready to answer 200; while the supervisor lives, only our server has the port."""
-        answer = "no answer"
-
-        def settled() -> bool:
-            nonlocal answer
-            answer = health(self.servers.base_url())
-            return answer == "200" or not self.is_up()
-
-        processes.wait_until(settled, seconds=READY_SECONDS, pause=0.1)
-        if answer != "200" or not self.is_up():
+        url = self.servers.base_url()
+        processes.wait_until(
+            lambda: health(url) == "200" or not self.is_up(), seconds=READY_SECONDS, pause=0.1
+        )
+        if (answer := health(url)) != "200" or not self.is_up():
             hint = f"read {self.layout.log}/web.log; `./run status` shows the parts, `./run stop` ends it"
             raise StepFailed(f"the service is not ready: {answer}", hint=hint)
 

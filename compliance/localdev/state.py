@@ -6,16 +6,12 @@ import json
 import os
 import secrets
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from .console import StepFailed
-
-
-class LockBusy(Exception):
-    """Another process holds the lock."""
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -32,23 +28,18 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
-def write_json(path: Path, content: dict[str, Any]) -> None:
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write `content` as `write_private` does."""
     write_private(path, json.dumps(content, indent=2, sort_keys=True) + "\n")
 
 
 def write_private(path: Path, text: str) -> None:
     """Replace `path` in one step, readable by its owner only; a crash leaves the old or the new content."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    Path(file.name).replace(path)
 
 
 def load_secrets(path: Path) -> dict[str, str]:
@@ -69,9 +60,10 @@ def load_secrets(path: Path) -> dict[str, str]:
 
 @contextmanager
 def locked(path: Path, *, shared: bool = False, wait: bool = True) -> Iterator[None]:
-    """Hold an advisory lock on `path` inside the block. Raises LockBusy if it is taken and `wait` is false.
+    """Hold an advisory lock on `path` inside the block.
 
-    The kernel releases the lock when the process ends, so a lock is never stale.
+    Raises BlockingIOError if it is taken and `wait` is false. The kernel releases the lock when the process
+    ends, so a lock is never stale.
     """
     mode = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
     try:
@@ -80,8 +72,5 @@ def locked(path: Path, *, shared: bool = False, wait: bool = True) -> Iterator[N
         hint = "the folder belongs to another user; set LOCAL_DIR to a folder of your own"
         raise StepFailed(f"{path} can't be opened: {error.strerror}", hint=hint) from error
     with file:
-        try:
-            fcntl.flock(file, mode)
-        except BlockingIOError as error:
-            raise LockBusy(str(path)) from error
+        fcntl.flock(file, mode)
         yield

@@ -3,14 +3,13 @@
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from redis import Redis, RedisError
+
 from .console import StepFailed
 from .layout import Layout
-from .ports import HOST, answers
-from .servers import processes
 from .servers.databases import query
-from .servers.redis import ping
 from .servers.servers import Servers
-from .servers.supervisor import running_supervisor
+from .servers.supervisor import commands, running_supervisor
 from .stack import health
 from .state import read_json
 
@@ -26,8 +25,24 @@ class PartStatus(NamedTuple):
 
 def survey(layout: Layout) -> list[PartStatus]:
     servers = Servers(layout)
-    tokens = PartStatus("softhsm", servers.softhsm.made(), None, str(servers.softhsm.module.path))
-    return [_postgres(servers), _redis(servers), tokens, *_programs(layout, servers)]
+    contract, supervisor = servers.contract(), running_supervisor(layout)
+    pids = read_json(layout.parts).get("pids", {}) if supervisor is not None else {}
+    for name, process in (
+        *(("postgres", servers.postgres.running()), ("redis", servers.redis.running())),
+        ("supervisor", supervisor),
+    ):
+        pids |= {name: process.pid} if process is not None else {}
+    database, cache, base_url = contract["DATABASE_URL"], contract["REDIS_URL"], servers.base_url()
+    answer = health(base_url) if "web" in pids else ""
+    found = {
+        "postgres": (_answers(database), _address(database)),
+        "redis": (_pings(cache), _address(cache)),
+        "softhsm": (servers.softhsm.made(), str(servers.module)),
+        "supervisor": (supervisor is not None, ""),
+        **{name: (name in pids, "") for name in commands("", contract)},
+        "web": (answer == "200", base_url if answer == "200" else answer),
+    }
+    return [PartStatus(name, up, pids.get(name), where) for name, (up, where) in found.items()]
 
 
 def as_table(parts: list[PartStatus]) -> str:
@@ -39,43 +54,20 @@ def as_table(parts: list[PartStatus]) -> str:
     )
 
 
-def _server(part: str, process: processes.Record | None, *, serves: bool, where: str) -> PartStatus:
-    up = process is not None and serves
-    return PartStatus(part, up, process.pid if process else None, where if up else "")
-
-
-def _postgres(servers: Servers) -> PartStatus:
-    if servers.given.database is not None:
-        return PartStatus("postgres", _answers_sql(servers.given.database[0]), None, "given by DATABASE_URL")
-    process, where = servers.postgres.running(), f"{HOST}:{servers.postgres.port()}"
-    serves = process is not None and _answers_sql(servers.postgres.url("postgres"))
-    return _server("postgres", process, serves=serves, where=where)
-
-
-def _answers_sql(url: str) -> bool:
+def _answers(url: str) -> bool:
     try:
-        return query(url, "SELECT 1", seconds=5) == ["1"]
+        return query(url, "SELECT 1") == [(1,)]
     except StepFailed:
         return False
 
 
-def _redis(servers: Servers) -> PartStatus:
-    if servers.given.redis is not None:
-        parts = urlsplit(servers.given.redis)
-        up = answers(parts.hostname or HOST, parts.port or 6379)
-        return PartStatus("redis", up, None, "given by REDIS_URL")
-    port, serves = servers.redis.port(), ping(servers.redis.port(), servers.redis.password)
-    return _server("redis", servers.redis.running(), serves=serves, where=f"{HOST}:{port}")
+def _pings(url: str) -> bool:
+    try:
+        with Redis.from_url(url, socket_timeout=5, socket_connect_timeout=5) as client:
+            return bool(client.ping())
+    except RedisError:
+        return False
 
 
-def _programs(layout: Layout, servers: Servers) -> list[PartStatus]:
-    supervisor = running_supervisor(layout)
-    pids = read_json(layout.parts).get("pids", {}) if supervisor is not None else {}
-    parts = [_server("supervisor", supervisor, serves=True, where="")]
-    for name in ("web", "worker", "urgent", "sender", "signals", "beat"):
-        process = processes.record(pids[name]) if name in pids else None
-        parts.append(_server(name, process, serves=True, where=""))
-    if parts[1].up:
-        answer, url = health(servers.base_url()), servers.base_url()
-        parts[1] = PartStatus("web", answer == "200", parts[1].pid, url if answer == "200" else answer)
-    return parts
+def _address(url: str) -> str:
+    return urlsplit(url).netloc.rpartition("@")[2]

@@ -23,7 +23,7 @@ from .servers.redis import RedisServer
 from .servers.servers import Servers, in_use
 from .servers.softhsm import SoftHsm
 from .stack import compile_scorer
-from .state import LockBusy, locked, write_json
+from .state import locked, write_json
 
 MOST_WORKERS = 3
 REDIS_SECONDS = "20"
@@ -52,9 +52,6 @@ class TestRun:
         password = self.servers.secrets["redis_password"]
         return RedisServer(self.folder / "redis", self.folder / "ports.json", password, snapshots=False)
 
-    def start(self) -> None:
-        self.redis.start()
-
     @property
     def softhsm(self) -> SoftHsm:
         return self.servers.tokens_in(self.folder / "softhsm", shards=2)
@@ -64,16 +61,15 @@ class TestRun:
         contract = self.servers.contract() | self.servers.operator_contract() | self.softhsm.environment()
         names = [name for name in contract if "DATABASE" in name and name.endswith("_URL")]
         contract |= {name: with_suffix(contract[name], self.name) for name in names}
-        layout = self.servers.layout
         redis = self.redis.url()
         own = contract | {"REDIS_URL": redis, "BROKER_URL": redis, "EVENT_ARCHIVE_DIR": str(self.archive)}
         own["AUDIT_VERIFIED_FILE"] = ""  # each test's log is another
         own |= {"CRL_SHARDS": CRL_SHARDS, "REDIS_TIMEOUT_SECONDS": REDIS_SECONDS}
-        return merged(own, os.environ, root=layout.root, cache=layout.local / "pycache")
+        return merged(own, os.environ, self.servers.layout)
 
     def clear(self) -> None:
         self.redis.stop()
-        drop_databases(self.servers.owner_urls()[0], self.name)
+        drop_databases(self.servers.database_urls("owner")[0], self.name)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -118,7 +114,7 @@ def _own_run(servers: Servers) -> Iterator[TestRun]:
     with locked(run.folder / "lock"):
         try:
             with step("Valkey and SoftHSM tokens of this run"):
-                run.start()
+                run.redis.start()
                 if not has_own_tokens(os.environ):
                     run.softhsm.ensure()
             yield run
@@ -131,7 +127,7 @@ def _clear_dead_runs(servers: Servers) -> None:
         try:
             with locked(folder / "lock", wait=False):
                 TestRun(servers, folder.name).clear()
-        except LockBusy:
+        except BlockingIOError:
             continue
         except StepFailed as failure:
             say(f"  ! {folder.name}, left by a killed run, could not be removed: {failure.message}")

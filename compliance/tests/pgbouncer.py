@@ -4,15 +4,16 @@ import os
 import re
 import shutil
 import signal
+import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 from compliance.localdev.console import StepFailed
-from compliance.localdev.ports import HOST, answers, private_port
+from compliance.localdev.ports import HOST, private_port
 from compliance.localdev.servers import processes
-from compliance.localdev.servers.postgres import NOBODY, DatabaseRole, clean_environment
+from compliance.localdev.servers.postgres import DatabaseRole, clean_environment, server_user
 from compliance.localdev.state import read_json, write_private
 
 STOP = ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0))
@@ -68,7 +69,7 @@ class PgBouncer:
         conf, users = self.folder / "pgbouncer.ini", self.folder / "users.txt"
         write_private(conf, self._configuration(port, users, program))
         write_private(users, "".join(f'"{role.name}" "{role.password}"\n' for role in self.roles))
-        user = NOBODY if os.geteuid() == 0 else None
+        user = server_user()
         if user is not None:
             for path in (self.folder, conf, users):
                 os.chown(path, user, user)
@@ -77,14 +78,21 @@ class PgBouncer:
             [str(program), str(conf)], log=log, env=clean_environment(), cwd=self.folder, user=user
         )
         processes.save(self.folder.with_suffix(".json"), child.pid)
-        processes.wait_until(lambda: child.poll() is not None or answers(HOST, port), seconds=15)
-        if child.poll() is not None or not answers(HOST, port):
+        processes.wait_until(lambda: child.poll() is not None or self._answers(), seconds=15)
+        if child.poll() is not None or not self._answers():
             raise StepFailed("PgBouncer did not start", hint=f"read {log}")
         return True
 
     def stop(self) -> bool:
         """Stop the pooler; return whether it ran."""
-        return processes.stop_server(self.running(), "PgBouncer", steps=STOP)
+        return processes.stop(self.running(), "PgBouncer", steps=STOP)
+
+    def _answers(self) -> bool:
+        try:
+            with socket.create_connection((HOST, self.port()), timeout=1.0):
+                return True
+        except OSError:
+            return False
 
     def _configuration(self, port: int, users: Path, program: Path) -> str:
         settings: dict[str, object] = {

@@ -29,8 +29,7 @@ from events.messages.serializers import (
     message_in,
 )
 from tenancy import keys
-from tenancy.authentication import ApiKeyAuthentication
-from tenancy.errors import MissingCredentials
+from tenancy.authentication import ApiKeyAuthentication, MissingCredentials
 
 SIGN_EXAMPLES = [
     OpenApiExample("A signature", request_only=True, value={"payload": {"order": 17}}),

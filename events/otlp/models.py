@@ -4,14 +4,26 @@ from django.db import models
 from django.db.models import CheckConstraint, Q, UniqueConstraint
 
 from agents.models import Agent
+from compliance.core.errors import Conflict, NotFound
 from compliance.core.identifiers import new_id
 from compliance.stores.rows import TenantRows
 from compliance.stores.tenant_keys import TenantForeignKey
 from events.models import UNCHECKED
-from events.otlp.errors import TracedNameNotFound
 from tenancy.models import Tenant
 
 MAX_NAME = 255
+
+
+class TracedNameNotFound(NotFound):
+    message = "Traced name not found"
+
+
+class NameMapped(Conflict):
+    message = "The name stands for an agent already; delete that first"
+
+
+class TooManyNames(Conflict):
+    message = "The tenant has as many mapped names as it can have"
 
 
 class CountedSpan(models.Model):

@@ -18,9 +18,8 @@ from compliance.stores import sql
 from events import services as events
 from events.ingest.event_input import MAX_BATCH, MOST_AHEAD, EventInput, read_event
 from events.ingest.storage import ScoredEvent
-from events.otlp.errors import NameMapped, TooManyNames
 from events.otlp.mapping import AGENT_ID, Name, SpanEvent, events_of
-from events.otlp.models import CountedSpan, NameSource, TracedName
+from events.otlp.models import CountedSpan, NameMapped, NameSource, TooManyNames, TracedName
 from events.otlp.reading import TracedSpan
 from tenancy.models import Tenant
 

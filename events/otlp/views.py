@@ -27,8 +27,7 @@ from compliance.api.rest.views import ApiViewSet, operation, validated
 from compliance.core import environments
 from compliance.core.clock import now
 from events.otlp import services, transport
-from events.otlp.errors import TracedNameNotFound
-from events.otlp.models import MAX_NAME, NameSource, TracedName
+from events.otlp.models import MAX_NAME, NameSource, TracedName, TracedNameNotFound
 from events.otlp.reading import TraceExport
 
 MOST_REASONS = 5

@@ -4,6 +4,7 @@ The checks are those of the gateway, and the score is the one that the event wou
 learned or counted, so that a question can be asked as often as one likes.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,11 +22,13 @@ from compliance.stores.asking import ThreadAsker
 from delegation import services as delegation
 from delegation.jose.tokens import Delegation
 from delegation.standing import Shortcoming, standings
-from events.ingest import foreseeing, standing
+from events.ingest import standing
+from events.ingest.ingestion import drafts_of
 from events.ingest.standing import AgentStanding
 from events.models import RiskBand
+from events.risk import baselines, snapshots
 from events.risk.scoring.contract import Event, RiskVerdict
-from events.risk.scoring.model import in_words
+from events.risk.scoring.model import fold, in_words
 from events.risk.scoring.rules import RULES
 from gateway.access.questions import AccessQuestion, Evaluation
 from gateway.deciding import known_policies
@@ -225,7 +228,7 @@ def _score(cases: Sequence[_Pending], now: datetime) -> None:
     ]
     agents = {(case.question.tenant_id, UUID(agent.id)) for case, agent in scored}
     policies = asking.run(known_policies.find(agents, ThreadAsker()))
-    for (case, agent), verdict in zip(scored, foreseeing.verdicts(asked, now=now), strict=True):
+    for (case, agent), verdict in zip(scored, _foreseen(asked, now=now), strict=True):
         _judge(case, agent, verdict, policies[case.question.tenant_id])
 
 
@@ -255,3 +258,20 @@ def shown_reasons(weighed: Weighed) -> list[dict[str, Any]]:
         facts = {} if more is None else {"observed": more.observed, "expected": more.expected}
         shown.append({"name": reason.name, "text": reason.text, **facts})
     return shown
+
+
+def _foreseen(asked: Sequence[tuple[AgentStanding, Event]], *, now: datetime) -> list[RiskVerdict]:
+    """The verdict that each event would get as the next one of its agent; nothing is stored or learned."""
+    agents = {agent.id: agent for agent, _ in asked}
+    states = {agent_id: draft.state for agent_id, draft in drafts_of(agents.values(), {}, now=now).items()}
+    for agent_id in agents.keys() - states.keys():
+        has_limits = agents[agent_id].has_limits
+        states[agent_id] = snapshots.rebuild(agent_id=agent_id, has_limits=has_limits, now=now)
+    lent = baselines.of_tenants({agent.profile.tenant_id for agent in agents.values()}, now=now)
+    found, left = [], Counter(agent.id for agent, _ in asked)
+    for agent, event in asked:
+        left[agent.id] -= 1
+        # Folding an event in changes the state.
+        state = states[agent.id].changeable() if left[agent.id] else states[agent.id]
+        found.append(fold(state, event, agent.profile.context, lent.get(agent.profile.tenant_id)))
+    return found

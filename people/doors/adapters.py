@@ -1,6 +1,7 @@
 """What django-allauth asks of this service: its rules of signing in, audited."""
 
-from typing import Any
+from datetime import timedelta
+from typing import Any, Final
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.core import context
@@ -10,6 +11,7 @@ from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
+from django.core import signing
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
@@ -19,12 +21,17 @@ from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.encryption import decrypt, encrypt
 from compliance.core.environments import Environment
+from compliance.core.identifiers import new_id
 from people import relying_party
-from people.doors import attempts, known_browsers
+from people.doors import attempts
 from people.doors.second_factor import shown_factor
 from people.doors.sessions import record_ended
 from people.sso import marks
 from people.sso.configuration import is_only_way
+
+COOKIE, SALT = "known_browser", "people.browser_of_user"
+"""Of a browser that a person has signed in with: its wrong passwords are counted apart."""
+KNOWN_FOR: Final = timedelta(days=90)
 
 
 class AccountAdapter(DefaultAccountAdapter):
@@ -42,7 +49,7 @@ class AccountAdapter(DefaultAccountAdapter):
     def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
         # Guessing from elsewhere keeps nobody out (OWASP, device cookies).
         username = credentials["username"]
-        return f"{username.lower()}:{known_browsers.name_of(request, username)}"
+        return f"{username.lower()}:{_browser_of(request, username)}"
 
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
         if is_only_way():
@@ -75,7 +82,7 @@ class AccountAdapter(DefaultAccountAdapter):
 
     def post_login(self, request: HttpRequest, user: Any, **kwargs: Any) -> HttpResponse:
         answer: HttpResponse = super().post_login(request, user, **kwargs)
-        known_browsers.remember(request, answer, user)
+        _remember_browser(request, answer, user)
         return answer
 
     def logout(self, request: HttpRequest) -> None:
@@ -132,3 +139,28 @@ class FactorAdapter(DefaultMFAAdapter):
 
     def get_public_key_credential_rp_entity(self) -> dict[str, str]:
         return {"id": relying_party.current().id, "name": settings.SERVICE_TITLE}
+
+
+def _browser_of(request: HttpRequest, username: str) -> str:
+    """Return the browser's name if the person has signed in with it; else nothing."""
+    try:
+        found: Any = signing.loads(request.COOKIES.get(COOKIE, ""), salt=SALT, max_age=KNOWN_FOR)
+    except signing.BadSignature:
+        return ""
+    owner, name = found
+    # By its id: a name may go to another person.
+    return str(name) if User.objects.filter(pk=owner, username__iexact=username).exists() else ""
+
+
+def _remember_browser(request: HttpRequest, response: HttpResponse, user: Any) -> None:
+    """Give the browser a name, for so long again each time."""
+    name = _browser_of(request, user.get_username()) or str(new_id())
+    response.set_cookie(
+        COOKIE,
+        signing.dumps([user.pk, name], salt=SALT),
+        max_age=KNOWN_FOR,
+        path="/admin/",
+        secure=settings.SESSION_COOKIE_SECURE,
+        httponly=True,
+        samesite="Lax",
+    )

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from compliance.core.errors import Forbidden
-from people.requirement import Requirement
+from people.checks import Requirement
 
 NAMES: Final = {
     "totp": "app",

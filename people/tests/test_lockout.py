@@ -13,7 +13,7 @@ from django.urls import reverse
 from auditlog.models import AuditEntry
 from auditlog.tests.factories import facts_of
 from compliance.tests.console import actor_id_of, console_of, make_operator, make_staff
-from people.doors import known_browsers
+from people.doors import adapters
 from people.models import CacheEntry
 from people.tests.authenticators import code_of, make_authenticator
 from people.tests.security_keys import last_of
@@ -85,7 +85,7 @@ def test_known_browser_gets_in_while_others_guess(kim: User) -> None:
 @pytest.mark.parametrize("value", ["", "x", "a:b:c", "\x01"])
 def test_forged_cookie_is_an_unknown_browser(kim: User, value: str) -> None:
     client = Client()
-    client.cookies[known_browsers.COOKIE] = value
+    client.cookies[adapters.COOKIE] = value
     guess(5)
 
     assert attempt(client, PASSWORD).status_code == 200
@@ -114,14 +114,14 @@ def test_cookie_of_who_had_the_name_before_opens_nothing(kim: User) -> None:
 
 def test_known_browser_keeps_its_name_and_is_known_for_longer(kim: User) -> None:
     client = Client()
-    first = attempt(client, PASSWORD).cookies[known_browsers.COOKIE].value
+    first = attempt(client, PASSWORD).cookies[adapters.COOKIE].value
     client.post(reverse("account_logout"))
 
-    again = attempt(client, PASSWORD).cookies[known_browsers.COOKIE]
+    again = attempt(client, PASSWORD).cookies[adapters.COOKIE]
 
-    salt = known_browsers.SALT
+    salt = adapters.SALT
     assert signing.loads(again.value, salt=salt) == signing.loads(first, salt=salt)
-    assert again["max-age"] == known_browsers.KNOWN_FOR.total_seconds()
+    assert again["max-age"] == adapters.KNOWN_FOR.total_seconds()
     assert (again["httponly"], again["samesite"], again["path"]) == (True, "Lax", "/admin/")
 
 

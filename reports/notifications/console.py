@@ -1,5 +1,7 @@
 """The page of an incident with its drafts: made by officers, read by everyone of the tenant."""
 
+from collections.abc import Iterator
+from datetime import datetime
 from typing import Any, ClassVar
 from uuid import UUID
 
@@ -17,9 +19,11 @@ from auditlog.vocabulary import AuditAction
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.display import EMPTY, code, column, link, moment
 from compliance.core.clock import now
+from compliance.core.json_values import Json
 from incidents.admin import IncidentAdmin
 from incidents.console.shown import wide_table
-from reports.notifications import pdf, services
+from reports.notifications import services
+from reports.pdf.drawing import draw
 from reports.vocabulary import NotificationTemplate
 
 MOST_SHOWN = 50
@@ -132,7 +136,7 @@ class DraftingIncidentAdmin(IncidentAdmin):
             sha256=draft.digest,
             format=kind,
         )
-        body = pdf.render(draft.content, digest=draft.digest) if kind == "pdf" else draft.document.encode()
+        body = as_pdf(draft.content, digest=draft.digest) if kind == "pdf" else draft.document.encode()
         return _download(body, f"{incident.reference}-{draft.template}-{draft.version}.{kind}", kind)
 
     def export_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -148,3 +152,32 @@ class DraftingIncidentAdmin(IncidentAdmin):
         )
         body = orjson.dumps(services.export(incident, now=now()), option=orjson.OPT_INDENT_2)
         return _download(body, f"{incident.reference}.json", "json")
+
+
+def as_pdf(document: Json, *, digest: str) -> bytes:
+    """Return the PDF of a frozen draft; the footer of each page shows the digest of its JSON."""
+    title = f"{document['title']}, {document['reference']}"
+    made_at = datetime.fromisoformat(document["drafted_at"])
+    subject = document["incident_id"]
+    return draw(list(_blocks(document)), title=title, subject=subject, digest=digest, made_at=made_at)
+
+
+def _blocks(document: Json) -> Iterator[Json]:
+    filled = document["filled"]
+    yield {"kind": "note", "text": document["notice"]}
+    yield {
+        "kind": "text",
+        "text": (
+            f"{document['reference']}, version {document['version']}, drafted {document['drafted_at']}, "
+            f"environment {document['environment']}. Form: {document['form']}. Filled from the record: "
+            f"{filled['from_record']} of {filled['record_fields']} fields; to state: {filled['to_state']}."
+        ),
+    }
+    for section in document["sections"]:
+        yield {"kind": "heading", "text": section["title"]}
+        for field in section["fields"]:
+            yield {"kind": "label", "text": f"{field['key']} {field['label']}"}
+            if field["value"] is None:
+                yield {"kind": "to_state", "text": f"To state: {field['to_state']}"}
+            else:
+                yield {"kind": "text", "text": field["value"]}

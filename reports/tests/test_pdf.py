@@ -15,7 +15,7 @@ from pypdf import PdfReader
 
 from reports.content.builder import SCHEMA, build
 from reports.content.facts import Facts
-from reports.notifications import pdf as notification
+from reports.notifications.console import as_pdf
 from reports.pdf.sections import DIGESTS, FINGERPRINT, SIGNATURE
 from reports.tests.factories import AGENT_ID, NOW, draw, make_agent_fact, make_busy_facts, make_frame
 from reports.vocabulary import ReportType
@@ -121,7 +121,7 @@ def make_notification() -> PdfReader:
         "filled": {"from_record": 1, "record_fields": 1, "to_state": 1},
         "sections": [{"title": "The incident", "fields": fields}],
     }
-    return PdfReader(io.BytesIO(notification.render(document, digest="ab" * 32)))
+    return PdfReader(io.BytesIO(as_pdf(document, digest="ab" * 32)))
 
 
 def kids(element: Any) -> list[Any]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 from django.conf import settings
 
-from compliance.localdev.parts import commands
+from compliance.localdev.servers.supervisor import commands
 from compliance.tests.browser.web_server import _environ
 from compliance.tests.waiting import eventually
 

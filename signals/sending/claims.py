@@ -18,7 +18,6 @@ from compliance.core.encryption import Undecryptable, decrypt
 from compliance.core.identifiers import new_id
 from compliance.core.shares import AllTaken, SharedSlots
 from signals import streams
-from signals.feed import signing
 from signals.models import RETRY_DELAYS, Signal, Stream
 from signals.sending.pushing import ClaimedStream, PushResult
 from webhooks.models import Pace
@@ -111,7 +110,7 @@ def _lease(room: Room, now: datetime) -> list[Stream]:
 
 def _claimed(stream: Stream, now: datetime) -> ClaimedStream | None:
     # A failing receiver is asked with one token; what follows waits for its answer.
-    signals = signing.sign_waiting(stream, most=1 if stream.is_failing else BATCH, now=now)
+    signals = streams.sign_waiting(stream, most=1 if stream.is_failing else BATCH, now=now)
     if stream.lease is None:
         return None
     if not signals:

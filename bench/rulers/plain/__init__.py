@@ -1,1 +1,1 @@
-"""The plain way in Django REST framework: a ModelSerializer and a CreateAPIView."""
+"""The plain way in Django: a view that reads a row."""

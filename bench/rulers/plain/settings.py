@@ -1,4 +1,4 @@
-"""As few settings as Django REST framework runs on; connections are kept, as the service keeps its own."""
+"""As few settings as Django runs on; connections are kept, as the service keeps its own."""
 
 from typing import Any
 
@@ -10,14 +10,9 @@ SECRET_KEY = env.str("SECRET_KEY")
 ALLOWED_HOSTS = ["127.0.0.1"]
 ROOT_URLCONF = "bench.rulers.plain.urls"
 USE_TZ = True
-INSTALLED_APPS = ["rest_framework", "bench.rulers.plain"]
+INSTALLED_APPS = ["bench.rulers.plain"]
 MIDDLEWARE = ["django.middleware.common.CommonMiddleware"]
 DATABASES: dict[str, Any] = {
     "default": {**env.db_url("DATABASE_URL", engine="django.db.backends.postgresql"), "CONN_MAX_AGE": None}
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-REST_FRAMEWORK: dict[str, Any] = {
-    "DEFAULT_AUTHENTICATION_CLASSES": [], "DEFAULT_PERMISSION_CLASSES": [],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
-    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"], "UNAUTHENTICATED_USER": None,
-}  # fmt: skip

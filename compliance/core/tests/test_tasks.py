@@ -18,7 +18,7 @@ from compliance import celery
 from compliance.celery import PERIODS_SECONDS, schedule
 from compliance.core import environments, tasks
 from compliance.core.environments import Environment
-from compliance.localdev import parts
+from compliance.localdev.servers import supervisor
 from compliance.stores import redis, sql
 
 seen: list[str] = []
@@ -175,7 +175,7 @@ def test_what_is_promised_never_waits_behind_other_work(name: str) -> None:
 
 
 def _localdev() -> list[list[str]]:
-    return list(parts.commands("", {"WEB_WORKERS": "1"}).values())
+    return list(supervisor.commands("", {"WEB_WORKERS": "1"}).values())
 
 
 def _units() -> list[list[str]]:

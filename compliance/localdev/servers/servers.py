@@ -1,8 +1,6 @@
 """The data servers of one checkout: PostgreSQL, Valkey and SoftHSM, unless the environment gives others."""
 
-import hashlib
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -10,10 +8,10 @@ from functools import cached_property
 from pathlib import Path
 
 from ..console import step
-from ..environment import External, external, has_own_tokens, merged, service_name
+from ..environment import Given, given_servers, has_own_tokens, merged, service_name
 from ..layout import Layout
 from ..ports import HOST, WEB_DEFAULT
-from ..state import LockBusy, load_secrets, locked, read_json
+from ..state import load_secrets, locked, read_json
 from . import processes
 from .databases import (
     Addressed,
@@ -23,9 +21,9 @@ from .databases import (
     ensure_role,
     has_tables,
 )
-from .postgres import DatabaseRole, PostgresServer
+from .postgres import DatabaseRole, PostgresServer, reachable_folder
 from .redis import RedisServer
-from .softhsm import ModuleLibrary, SoftHsm, find_module
+from .softhsm import SoftHsm, find_module
 
 SHARDS = 16  # shards of each environment's token: enough for some ten thousand agents
 
@@ -45,12 +43,8 @@ class Servers:
 
     @cached_property
     def postgres(self) -> PostgresServer:
-        # Unlike /tmp, /var/tmp survives a reboot.
-        temporary = "/var/tmp" if os.access("/var/tmp", os.W_OK) else tempfile.gettempdir()  # noqa: S108
-        digest = hashlib.sha256(os.fsencode(self.layout.local)).hexdigest()[:12]
         return PostgresServer(
-            self.layout.local / "postgres",
-            outside=Path(temporary) / f"service-postgres-{digest}",
+            reachable_folder(self.layout.local / "postgres"),
             ports=self.layout.ports,
             log=self.layout.log / "postgres.log",
             password=self.secrets["postgres_password"],
@@ -61,7 +55,7 @@ class Servers:
         return RedisServer(self.layout.local / "redis", self.layout.ports, self.secrets["redis_password"])
 
     @cached_property
-    def module(self) -> ModuleLibrary:
+    def module(self) -> Path:
         return find_module(self.layout.local / "softhsm-package")
 
     @cached_property
@@ -84,8 +78,8 @@ class Servers:
         return f"{name}_live", f"{name}_test"
 
     @property
-    def given(self) -> External:
-        return external(os.environ, self.secrets)
+    def given(self) -> Given:
+        return given_servers(os.environ, self.secrets)
 
     def role(self, kind: str) -> DatabaseRole:
         """Return the role of `kind`: `owner` of the databases, `service`, or `reader` of all but secrets."""
@@ -108,21 +102,18 @@ class Servers:
 
     def start_postgres(self) -> None:
         """Start PostgreSQL with its roles and databases, unless DATABASE_URL gives another."""
-        if self.given.database is not None:
+        if self.given.databases is not None:
             return
         with nullcontext() if self.postgres.running() is not None else step("PostgreSQL"):
             self.postgres.start()
-            self._make_databases()
-
-    def _make_databases(self) -> None:
-        self.make_roles(self.postgres)
-        for name in self.database_names():
-            ensure_database(self.postgres, name, owner=self.role("owner"))
+            self.make_roles(self.postgres)
+            for name in self.database_names():
+                ensure_database(self.postgres, name, owner=self.role("owner"))
 
     def lack_tables(self) -> bool:
         """Whether the databases are embedded and were never migrated."""
         names = self.database_names()
-        return self.given.database is None and not any(has_tables(self.postgres, name) for name in names)
+        return self.given.databases is None and not any(has_tables(self.postgres, name) for name in names)
 
     def copy_tables(self) -> None:
         """Make the embedded test database a copy of the live one: to migrate it, too, takes longer."""
@@ -141,7 +132,7 @@ class Servers:
             with locked(self.layout.setup_lock), locked(self.layout.users_lock, wait=False):
                 self.redis.stop()
                 self.postgres.stop()
-        except LockBusy:
+        except BlockingIOError:
             return False
         return True
 
@@ -152,28 +143,21 @@ class Servers:
         port = port or read_json(self.layout.ports).get("web") or WEB_DEFAULT
         return f"http://{HOST}:{port}"
 
-    def database_urls(self) -> tuple[str, str]:
-        return self.given.database or self._urls("service")
-
-    def owner_urls(self) -> tuple[str, str]:
-        """Return the live and the test database, for their owner, or the service if no owner is given."""
-        if self.given.database is not None:
-            return self.given.owners or self.given.database
-        return self._urls("owner")
-
-    def _urls(self, kind: str) -> tuple[str, str]:
+    def database_urls(self, kind: str = "service") -> tuple[str, str]:
+        """Return the live and the test database, for the role of `kind`; those given have one role."""
         live, test = (self.postgres.url(name, self.role(kind)) for name in self.database_names())
-        return live, test
+        return self.given.databases or (live, test)
 
     def operator_contract(self) -> dict[str, str]:
         """Return the variables for operators' commands: the databases as their owner, and as the reader."""
-        if self.given.database is not None:
-            return _pair("DATABASE_OWNER_URL", self.given.owners) if self.given.owners else {}
-        owner = _pair("DATABASE_OWNER_URL", self._urls("owner"))
-        return owner | _pair("DATABASE_READER_URL", self._urls("reader"))
+        if self.given.databases is not None:
+            return {}
+        owner = _pair("DATABASE_OWNER_URL", self.database_urls("owner"))
+        return owner | _pair("DATABASE_READER_URL", self.database_urls("reader"))
 
     def contract(self, *, base_url: str | None = None) -> dict[str, str]:
         """Return the service's variables over the servers as they are."""
+        redis = self.given.redis or self.redis.url()
         return {
             "ALLOWED_HOSTS": "127.0.0.1,localhost",
             "BASE_URL": base_url or self.base_url(),
@@ -194,15 +178,14 @@ class Servers:
             **_pair("DATABASE_URL", self.database_urls()),
             "DATABASE_AUDITOR": self.auditor(),
             "DATABASE_READER": self.role("reader").name,
-            "REDIS_URL": self.given.redis or self.redis.url(),
-            "BROKER_URL": self.given.broker or self.given.redis or self.redis.url(),
+            "REDIS_URL": redis,
+            "BROKER_URL": redis,
         }
 
     def environment(self, *, base_url: str | None = None, operator: bool = False) -> dict[str, str]:
         """Return the whole environment of a Django process; `operator`: of one that migrates."""
         contract = self.contract(base_url=base_url) | (self.operator_contract() if operator else {})
-        cache = self.layout.local / "pycache"
-        return merged(contract, os.environ, root=self.layout.root, cache=cache)
+        return merged(contract, os.environ, self.layout)
 
 
 def _pair(name: str, urls: tuple[str, str]) -> dict[str, str]:

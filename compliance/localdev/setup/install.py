@@ -1,7 +1,7 @@
 """Makes `.venv` with the pinned requirements if they are absent or have changed; then runs a command in it.
 
-`./run` and `./test` call this with the system's Python (3.11 or newer). pip installs uv by its hash, uv all
-others; if uv is missing or fails, pip does. The benchmarks' rulers go into a second environment.
+`./run` and `./test` call this with the system's Python (3.11 or newer): it imports the standard library only.
+pip installs uv by its hash, uv all others. The benchmarks' rulers go into a second environment.
 """
 
 import fcntl
@@ -16,12 +16,11 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from typing import NoReturn
 
-from ..console import StepFailed, complain, say, step
+from ..console import HELP, StepFailed, complain, say, step
 from ..layout import ROOT
 from ..servers.processes import captured, tail
 
 VENV = ROOT / ".venv"
-HELP = (["--help"], ["-h"], ["help"])
 UV_PIN = Path(__file__).with_name("uv.txt")
 REQUIREMENTS = {
     "run": ("requirements.txt", "requirements-local.txt"),
@@ -34,33 +33,39 @@ PIP_HINT = "install pip for this Python (Debian, Ubuntu: apt-get install python3
 
 def main(arguments: Sequence[str]) -> NoReturn:
     """Install, then become the command `run|test ARGUMENTS`. Exit with 1 on a failure, 130 on Ctrl-C."""
-    wants_help = arguments[0] == "run" and arguments[1:2] in HELP
+    if list(arguments[:2]) in (["run", "--help"], ["run", "-h"]):
+        sys.stdout.write(HELP)
+        sys.exit(0)
     try:
-        if not wants_help:
-            prepare(arguments[0])
+        prepare(arguments[0])
     except StepFailed as failure:
         complain(failure)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
     os.environ["PYTHONPATH"] = str(ROOT)
-    python = sys.executable if wants_help else str(python_of(VENV))
+    python = str(python_of(VENV))
     os.execv(python, [python, "-P", "-m", "compliance.localdev", *arguments])  # noqa: S606
 
 
 def prepare(kind: str, *, venv: Path = VENV) -> None:
     """Install the requirements of `kind` into `venv`; a second process waits for the first."""
-    if _is_current(kind, venv):
+    stamp, wanted = venv / f".installed-{kind}", fingerprint(REQUIREMENTS[kind])
+
+    def is_current() -> bool:
+        return python_of(venv).exists() and stamp.exists() and stamp.read_text() == wanted
+
+    if is_current():
         return
     with _installing_alone():
-        if _is_current(kind, venv):
+        if is_current():
             return
-        if not os.access(python_of(venv), os.X_OK):
+        if not python_of(venv).exists():
             with step("virtual environment"):
                 _make_venv(venv)
         with step("pinned requirements"):
             _install(REQUIREMENTS[kind], venv)
-        (venv / f".installed-{kind}").write_text(fingerprint(REQUIREMENTS[kind]))
+        stamp.write_text(wanted)
 
 
 def python_of(venv: Path) -> Path:
@@ -74,11 +79,6 @@ def fingerprint(names: Sequence[str], root: Path = ROOT) -> str:
         content = (root / name).read_bytes()
         digest.update(f"{name} {len(content)}\n".encode() + content)
     return digest.hexdigest()
-
-
-def _is_current(kind: str, venv: Path) -> bool:
-    stamp, has_python = venv / f".installed-{kind}", os.access(python_of(venv), os.X_OK)
-    return has_python and stamp.exists() and stamp.read_text() == fingerprint(REQUIREMENTS[kind])
 
 
 @contextmanager
@@ -105,39 +105,31 @@ def _make_venv(venv: Path) -> None:
 
 
 def _install(names: Sequence[str], venv: Path) -> None:
+    files = [argument for name in names for argument in ("-r", str(ROOT / name))]
     # The files list everything, with what `overrides.txt` replaces: dependencies are not looked for again.
-    files = [
-        "--no-deps",
-        "--require-hashes",
-        *(argument for name in names for argument in ("-r", str(ROOT / name))),
-    ]
-    uv = _find_uv()
-    if uv is not None:
-        done = _run([uv, "pip", "install", "-q", "--python", str(python_of(venv)), *files])
-        if done.returncode == 0:
-            return
-        say(f"  … uv failed ({tail(done)}); trying pip")
-    done = _run([*_pip(venv), "install", "-q", *files])
+    options = ["--python", str(python_of(venv)), "--no-deps", "--require-hashes"]
+    done = _run([_uv(), "pip", "install", "-q", *options, *files])
     if done.returncode != 0:
         raise StepFailed(f"the requirements can't be installed: {tail(done)}", hint=NETWORK_HINT)
 
 
-def _find_uv() -> str | None:
-    """Return the environment's uv, the machine's, or one installed now; None if it can't be had."""
+def _uv() -> str:
+    """Return the environment's uv, the machine's, or one installed now."""
     own, others = VENV / "bin/uv", shutil.which("uv")
     if not own.exists() and others is None:
-        _run([*_pip(VENV), "install", "-q", "--require-hashes", "-r", str(UV_PIN)])
-    return str(own) if own.exists() else others
+        done = _run([*_pip(), "install", "-q", "--require-hashes", "-r", str(UV_PIN)])
+        if done.returncode != 0:
+            raise StepFailed(f"uv can't be installed: {tail(done)}", hint=NETWORK_HINT)
+    return str(own) if own.exists() else str(others)
 
 
-def _pip(venv: Path) -> list[str]:
-    """Return a pip that installs into `venv`: this Python's, else the one that Python bundles."""
+def _pip() -> list[str]:
+    """Return a pip that installs into `VENV`: this Python's, else the one that Python bundles."""
     if importlib.util.find_spec("pip") is not None:
-        return [sys.executable, "-m", "pip", "--python", str(python_of(venv)), "--disable-pip-version-check"]
-    has_pip = (venv / "bin/pip").exists() or _run([str(python_of(venv)), "-m", "ensurepip"]).returncode == 0
-    if not has_pip:
+        return [sys.executable, "-m", "pip", "--python", str(python_of(VENV)), "--disable-pip-version-check"]
+    if _run([str(python_of(VENV)), "-m", "ensurepip"]).returncode != 0:
         raise StepFailed("this Python has neither pip nor ensurepip", hint=PIP_HINT)
-    return [str(python_of(venv)), "-m", "pip", "--disable-pip-version-check"]
+    return [str(python_of(VENV)), "-m", "pip", "--disable-pip-version-check"]
 
 
 def _run(command: list[str]) -> CompletedProcess[str]:

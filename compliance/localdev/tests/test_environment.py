@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from compliance.localdev.console import StepFailed
-from compliance.localdev.environment import as_shell, exports, external, merged
+from compliance.localdev.environment import as_shell, exports, given_servers, merged
+from compliance.localdev.layout import Layout
 from compliance.localdev.state import write_json
 
 SECRETS = {
@@ -15,6 +16,7 @@ SECRETS = {
     "postgres_service_password": "the-services",
     "redis_password": "ours-too",
 }
+LAYOUT = Layout(root=Path("/r"), local=Path("/r/.local"))
 LIVE = "postgres://u:theirs@db.example/live"
 TEST = "postgres://u:theirs@db.example/test"
 
@@ -29,28 +31,17 @@ def test_a_shell_reads_back_what_was_exported(value: str) -> None:
 
 
 def test_given_servers_replace_the_embedded_ones() -> None:
-    given = external(
+    given = given_servers(
         {"DATABASE_URL": LIVE, "TEST_DATABASE_URL": TEST, "REDIS_URL": "redis://:x@cache.example/0"}, SECRETS
     )
 
-    assert given.database == (LIVE, TEST)
-    assert given.owners is None
+    assert given.databases == (LIVE, TEST)
     assert given.redis == "redis://:x@cache.example/0"
 
 
 def test_one_database_alone_is_refused() -> None:
     with pytest.raises(StepFailed, match="only one of"):
-        external({"DATABASE_URL": LIVE}, SECRETS)
-
-
-def test_given_owners_belong_to_given_databases() -> None:
-    owners = {"DATABASE_OWNER_URL": LIVE.replace("u:", "o:"), "TEST_DATABASE_OWNER_URL": TEST}
-    databases = {"DATABASE_URL": LIVE, "TEST_DATABASE_URL": TEST}
-
-    assert external(databases | owners, SECRETS).owners == tuple(owners.values())
-    assert external(owners, SECRETS).owners is None
-    with pytest.raises(StepFailed, match="only one of DATABASE_OWNER_URL"):
-        external(databases | {"DATABASE_OWNER_URL": LIVE}, SECRETS)
+        given_servers({"DATABASE_URL": LIVE}, SECRETS)
 
 
 @pytest.mark.parametrize("password", ["ours", "the-owners", "the-services"])
@@ -61,18 +52,16 @@ def test_our_own_addresses_in_the_environment_count_as_unset(password: str) -> N
         "REDIS_URL": "redis://:ours-too@127.0.0.1:25001/0",
     }
 
-    given = external(own, SECRETS)
+    given = given_servers(own, SECRETS)
 
-    assert given.database is None
+    assert given.databases is None
     assert given.redis is None
 
 
 def test_callers_choices_win_over_the_stacks() -> None:
     stack = {"WEB_WORKERS": "2", "DATABASE_URL": LIVE}
 
-    result = merged(
-        stack, {"WEB_WORKERS": "4", "DATABASE_URL": "old", "HOME": "/h"}, root=Path("/r"), cache=Path("/c")
-    )
+    result = merged(stack, {"WEB_WORKERS": "4", "DATABASE_URL": "old", "HOME": "/h"}, LAYOUT)
 
     assert result["WEB_WORKERS"] == "4"
     assert result["DATABASE_URL"] == LIVE
@@ -82,10 +71,8 @@ def test_callers_choices_win_over_the_stacks() -> None:
 def test_operators_variables_reach_only_who_is_given_them() -> None:
     exported = {"DATABASE_OWNER_URL": LIVE, "TEST_DATABASE_READER_URL": TEST}
 
-    serving = merged({"DATABASE_URL": LIVE}, exported, root=Path("/r"), cache=Path("/c"))
-    migrating = merged(
-        {"DATABASE_URL": LIVE, "DATABASE_OWNER_URL": TEST}, exported, root=Path("/r"), cache=Path("/c")
-    )
+    serving = merged({"DATABASE_URL": LIVE}, exported, LAYOUT)
+    migrating = merged({"DATABASE_URL": LIVE, "DATABASE_OWNER_URL": TEST}, exported, LAYOUT)
 
     assert exported.keys().isdisjoint(serving)
     assert migrating["DATABASE_OWNER_URL"] == TEST

@@ -13,8 +13,8 @@ import pytest
 
 from compliance.localdev import ports
 from compliance.localdev.console import StepFailed
-from compliance.localdev.parts import commands
 from compliance.localdev.servers import processes
+from compliance.localdev.servers.supervisor import commands
 from compliance.localdev.state import read_json, write_json
 from compliance.tests.waiting import eventually
 
@@ -24,11 +24,6 @@ def taken() -> Iterator[int]:
     """A port that somebody else listens on."""
     with socket.create_server((ports.HOST, 0)) as server:
         yield server.getsockname()[1]
-
-
-def test_a_listening_port_is_not_free(taken: int) -> None:
-    assert not ports.is_free(taken)
-    assert ports.answers(ports.HOST, taken)
 
 
 def test_a_servers_port_is_kept(tmp_path: Path) -> None:

@@ -6,14 +6,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from compliance.localdev.layout import Layout
 from compliance.localdev.servers import processes
-from compliance.localdev.servers.supervisor import bound_logs
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 STUBBORN = [
@@ -52,9 +49,8 @@ def test_a_record_is_found_again(sleeper: subprocess.Popen[bytes], tmp_path: Pat
     assert processes.load(tmp_path / "record.json") == record
 
 
-@pytest.mark.parametrize("change", [{"started": 1}, {"boot": "another"}])
-def test_a_pid_used_again_is_not_our_process(sleeper: subprocess.Popen[bytes], change: dict) -> None:
-    assert not processes.is_alive(replace(record_of(sleeper), **change))
+def test_a_pid_used_again_is_not_our_process(sleeper: subprocess.Popen[bytes]) -> None:
+    assert not processes.is_alive(record_of(sleeper)._replace(started=1))
 
 
 def test_a_zombie_counts_as_gone(sleeper: subprocess.Popen[bytes]) -> None:
@@ -66,7 +62,7 @@ def test_a_zombie_counts_as_gone(sleeper: subprocess.Popen[bytes]) -> None:
     assert sleeper.returncode is None
 
 
-@pytest.mark.parametrize("content", ["{}", '{"pid": "x", "started": 1, "boot": "b"}'])
+@pytest.mark.parametrize("content", ["{}", '{"pid": "x", "started": 1}'])
 def test_a_damaged_record_means_nobody(tmp_path: Path, content: str) -> None:
     (tmp_path / "record.json").write_text(content)
 
@@ -85,7 +81,7 @@ def test_a_process_that_ignores_the_first_signal_gets_the_next(tmp_path: Path) -
     child = processes.spawn(STUBBORN, log=tmp_path / "log", env=os.environ, cwd=tmp_path)
     assert processes.wait_until(lambda: (tmp_path / "log").read_bytes() != b"", seconds=60)
 
-    assert processes.stop(record_of(child), steps=STEPS)
+    assert processes.stop(record_of(child), "the child", steps=STEPS)
 
     assert child.wait() == -signal.SIGKILL
 
@@ -95,43 +91,13 @@ def test_a_childs_exit_code_is_passed_on(tmp_path: Path, script: str, code: int)
     assert processes.run_foreground(["/bin/sh", "-c", script], env=os.environ, cwd=tmp_path) == code
 
 
-GO_ON = "head -c 3000 /dev/zero; echo ready > told; read line < more; echo after"
-
-
-def test_a_log_that_has_grown_is_set_aside_while_its_writer_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(processes, "LOG_LIMIT", 2_000)
-    for name in ("told", "more"):
-        os.mkfifo(tmp_path / name)
-    layout = Layout(root=tmp_path, local=tmp_path)
-    layout.log.mkdir()
-    log, small = layout.log / "web.log", layout.log / "beat.log"
-    small.write_text("short")
-    child = processes.spawn(["sh", "-c", GO_ON], log=log, env=os.environ, cwd=tmp_path)
-    assert (tmp_path / "told").read_text() == "ready\n"
-
-    bound_logs(layout)
-    (tmp_path / "more").write_text("go on\n")
-
-    assert child.wait() == 0
-    assert log.read_text() == "after\n"
-    assert log.with_suffix(".old.log").stat().st_size == 3_000
-    assert sorted(path.name for path in layout.log.iterdir()) == ["beat.log", "web.log", "web.old.log"]
-
-
-def test_a_log_that_was_set_aside_before_is_replaced_and_not_set_aside_itself(
+def test_log_that_has_grown_is_set_aside_when_its_writer_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processes, "LOG_LIMIT", 10)
-    layout = Layout(root=tmp_path, local=tmp_path)
-    layout.log.mkdir()
-    log, old = layout.log / "web.log", layout.log / "web.old.log"
-    old.write_text("a" * 100)
-    log.write_text("b" * 20)
-
-    bound_logs(layout)
-    bound_logs(layout)
+    log, old = tmp_path / "web.log", tmp_path / "web.old.log"
+    for content in ("a" * 20, "b" * 20):
+        log.write_text(content)
+        processes.spawn(["true"], log=log, env=os.environ, cwd=tmp_path).wait()
 
     assert (log.read_text(), old.read_text()) == ("", "b" * 20)
-    assert len(list(layout.log.iterdir())) == 2

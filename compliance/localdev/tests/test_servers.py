@@ -43,8 +43,7 @@ def made_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres
     outside = Path(tempfile.mkdtemp(dir="/var/tmp"))
     outside.chmod(0o755)
     server = PostgresServer(
-        folder=folder / "with a space" / "postgres",
-        outside=outside / "server",
+        folder=outside / "with a space" / "postgres",
         ports=folder / "ports.json",
         log=folder / "postgres.log",
         password="it's p@ss/word",
@@ -81,14 +80,14 @@ def test_postgres_is_new_enough_durable_and_not_started_twice(postgres: Postgres
     assert not postgres.start()
 
     settings = query(url, "SELECT current_setting('fsync'), current_setting('synchronous_commit')")
-    assert settings == ["on|on"]
-    assert int(query(url, "SHOW server_version_num")[0]) >= 150000
+    assert settings == [("on", "on")]
+    assert int(query(url, "SHOW server_version_num")[0][0]) >= 150000
 
 
 def test_postgres_wants_its_password(postgres: PostgresServer) -> None:
     methods = query(postgres.url("postgres"), "SELECT DISTINCT auth_method FROM pg_hba_file_rules")
 
-    assert methods == ["scram-sha-256"]
+    assert methods == [("scram-sha-256",)]
 
 
 def test_a_killed_postgres_comes_back_with_its_data(postgres: PostgresServer) -> None:
@@ -102,11 +101,11 @@ def test_a_killed_postgres_comes_back_with_its_data(postgres: PostgresServer) ->
     assert postgres.running() is None
     assert postgres.start()
     assert postgres.port() == port
-    assert query(postgres.url("odd 'name\""), "SELECT answer FROM kept") == ["42"]
+    assert query(postgres.url("odd 'name\""), "SELECT answer FROM kept") == [(42,)]
 
 
 def test_a_pid_file_that_names_a_strangers_process_is_no_obstacle(postgres: PostgresServer) -> None:
-    pid_file = postgres.data() / "postmaster.pid"
+    pid_file = postgres.data / "postmaster.pid"
     lines = pid_file.read_text().splitlines()
     postgres.stop()
     pid_file.write_text("\n".join(["1", *lines[1:]]) + "\n")
@@ -123,7 +122,7 @@ def test_another_port_is_taken_when_ours_was(postgres: PostgresServer) -> None:
         postgres.start()
 
     assert postgres.port() != port
-    assert query(postgres.url("postgres"), "SELECT 1") == ["1"]
+    assert query(postgres.url("postgres"), "SELECT 1") == [(1,)]
 
 
 OWNER = DatabaseRole("the 'owner\"", "it's p@ss:word")
@@ -142,7 +141,7 @@ def test_role_signs_in_and_is_no_superuser(postgres: PostgresServer) -> None:
         "SELECT rolsuper, rolcreaterole, rolcreatedb, rolreplication, rolbypassrls, rolname"
         " FROM pg_roles WHERE rolname = current_user",
     )
-    assert found == [f"f|f|t|f|f|{OWNER.name}"]
+    assert found == [(False, False, True, False, False, OWNER.name)]
     with pytest.raises(StepFailed, match="authentication failed"):
         query(postgres.url("postgres", DatabaseRole(OWNER.name, "first")), "SELECT 1")
     with pytest.raises(StepFailed, match="permission denied"):
@@ -157,9 +156,9 @@ def test_role_that_another_assumes_signs_in_nowhere_and_lends_it_nothing(postgre
 
     question = "SELECT current_user, pg_has_role('an ''auditor\"', 'USAGE')"
     url = postgres.url("postgres", OWNER)
-    assert query(url, question) == [f"{OWNER.name}|f"]
-    assert query(url, f'SET ROLE "an \'auditor"""; {question}') == ["an 'auditor\"|t"]
-    assert query(url, "SELECT rolcanlogin FROM pg_roles WHERE rolname ~ '^an'") == ["f"]
+    assert query(url, question) == [(OWNER.name, False)]
+    assert query(url, 'SET ROLE "an \'auditor"""', question) == [("an 'auditor\"", True)]
+    assert query(url, "SELECT rolcanlogin FROM pg_roles WHERE rolname ~ '^an'") == [(False,)]
 
 
 def test_service_as_a_superuser_is_told(
@@ -182,7 +181,8 @@ def test_databases_of_a_run_are_dropped_with_their_sessions(postgres: PostgresSe
 
     drop_databases(postgres.url("postgres"), "r12ab")
 
-    left = query(postgres.url("postgres"), "SELECT datname FROM pg_database WHERE NOT datistemplate")
+    rows = query(postgres.url("postgres"), "SELECT datname FROM pg_database WHERE NOT datistemplate")
+    left = [name for (name,) in rows]
     assert {"stays", "postgres"} <= set(left)
     assert not [name for name in left if "r12ab" in name]
 
@@ -194,14 +194,14 @@ def test_only_run_ids_may_choose_databases_to_drop(fragment: str) -> None:
 
 
 def test_a_killed_valkey_comes_back(redis: RedisServer) -> None:
-    assert ping(redis.port(), "password")
-    assert not ping(redis.port(), "guess")
+    assert ping(redis.url())
+    assert not ping(redis.url().replace("password", "guess"))
 
     kill(redis.running())
 
     assert redis.running() is None
     assert redis.start()
-    assert ping(redis.port(), "password")
+    assert ping(redis.url())
 
 
 def test_tokens_are_made_once_and_not_replaced(tmp_path: Path) -> None:
@@ -229,4 +229,4 @@ def test_database_is_copied_with_its_tables(postgres: PostgresServer) -> None:
     copy_database(postgres, "source", "copy", owner=owner)
 
     assert has_tables(postgres, "copy")
-    assert query(postgres.url("copy", owner), "SELECT id FROM django_migrations") == ["7"]
+    assert query(postgres.url("copy", owner), "SELECT id FROM django_migrations") == [(7,)]

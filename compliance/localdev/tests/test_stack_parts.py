@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from compliance.localdev.parts import commands
 from compliance.localdev.servers.redis import quoted
-from compliance.localdev.servers.supervisor import BACKOFF_SECONDS, Part
+from compliance.localdev.servers.supervisor import commands
 from compliance.localdev.setup.install import fingerprint
 from compliance.localdev.status import PartStatus, as_table
 from compliance.localdev.testing import with_suffix
@@ -21,14 +20,6 @@ def test_the_web_server_gets_its_socket_and_workers(tmp_path: Path) -> None:
     options = dict(pairwise(web))
 
     assert (options["--bind"], options["--workers"]) == ("fd://7", "3")
-
-
-def test_restarts_wait_longer_each_time_up_to_a_limit() -> None:
-    pauses = [Part("web", [], failures=count).pause() for count in range(20)]
-
-    assert pauses == sorted(pauses)
-    assert pauses[0] == BACKOFF_SECONDS[0]
-    assert pauses[-1] == BACKOFF_SECONDS[-1]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from cryptography.fernet import Fernet
 
 from compliance.localdev.console import StepFailed
-from compliance.localdev.state import LockBusy, load_secrets, locked, read_json, write_json
+from compliance.localdev.state import load_secrets, locked, read_json, write_json
 
 
 def test_an_absent_file_reads_as_empty(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_secrets_are_made_once_and_completed_later(tmp_path: Path) -> None:
 def test_an_exclusive_lock_keeps_others_out(tmp_path: Path) -> None:
     file = tmp_path / "lock"
 
-    with locked(file), pytest.raises(LockBusy), locked(file, wait=False):
+    with locked(file), pytest.raises(BlockingIOError), locked(file, wait=False):
         pass
 
     with locked(file, wait=False):
@@ -64,7 +64,7 @@ def test_shared_locks_go_together_and_exclude_an_exclusive_one(tmp_path: Path) -
     with (
         locked(file, shared=True),
         locked(file, shared=True, wait=False),
-        pytest.raises(LockBusy),
+        pytest.raises(BlockingIOError),
         locked(file, wait=False),
     ):
         pass

@@ -40,8 +40,7 @@ def server(tmp_path: Path) -> Iterator[PostgresServer]:
     outside = Path(tempfile.mkdtemp(dir="/var/tmp"))
     outside.chmod(0o755)
     made = PostgresServer(
-        folder=tmp_path / "postgres",
-        outside=outside / "server",
+        folder=outside / "server",
         ports=tmp_path / "ports.json",
         log=tmp_path / "postgres.log",
         password="secret",
@@ -65,16 +64,16 @@ def connected_to(server: PostgresServer) -> Iterator[BaseDatabaseWrapper]:
 def await_standby(server: PostgresServer, name: str) -> None:
     """Have commits wait for the standby `name`, which is absent; empty: for none."""
     change = f"SET synchronous_standby_names = '{name}'" if name else "RESET synchronous_standby_names"
-    query(server.url("postgres"), f"ALTER SYSTEM {change};\nSELECT pg_reload_conf();")
+    query(server.url("postgres"), f"ALTER SYSTEM {change}", "SELECT pg_reload_conf()")
     assert eventually(
-        lambda: query(server.url("postgres"), "SHOW synchronous_standby_names") == [name], seconds=60
+        lambda: query(server.url("postgres"), "SHOW synchronous_standby_names") == [(name,)], seconds=60
     )
 
 
 def cancel_waiting(server: PostgresServer) -> None:
     """End the wait for the standby of the one session that waits for it."""
     cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-    assert eventually(lambda: query(server.url("postgres"), cancel) == ["t"], seconds=60)
+    assert eventually(lambda: query(server.url("postgres"), cancel) == [(True,)], seconds=60)
 
 
 def test_write_refused_by_a_standby_is_an_outage_and_replaces_the_connection(

@@ -9,7 +9,7 @@ from pathlib import Path
 import requests
 from django.conf import settings
 
-from compliance.localdev.parts import commands
+from compliance.localdev.servers.supervisor import commands
 from compliance.tests.nodes import node_environment
 from compliance.tests.waiting import eventually
 

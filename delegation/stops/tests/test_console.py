@@ -12,7 +12,7 @@ from auditlog.models import AuditEntry
 from compliance.tests.console import actor_id_of, console_of, make_member
 from delegation.stops.models import KindStop
 from delegation.stops.tests.factories import make_crowd, make_stop
-from people.requirement import Requirement
+from people.checks import Requirement
 from tenancy.models import Role, Tenant
 from tenancy.tests.factories import make_tenant
 

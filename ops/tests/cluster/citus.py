@@ -18,9 +18,9 @@ from compliance.localdev.servers.postgres import (
     PostgresServer,
     copy_package,
     give,
-    user_for,
+    postgres_bin,
+    server_user,
 )
-from compliance.localdev.setup.binaries import postgres_bin
 from compliance.localdev.state import write_private
 
 BUILD = "CITUS_BUILD"
@@ -77,8 +77,7 @@ class CitusCluster:
         """The coordinator, then the workers."""
         return tuple(
             PostgresServer(
-                self.folder / f"node-{number}",
-                outside=self.home / f"outside-{number}",
+                self.home / f"node-{number}",
                 ports=self.folder / f"ports-{number}.json",
                 log=self.folder / f"node-{number}.log",
                 password=self.password,
@@ -127,8 +126,6 @@ class CitusCluster:
     def start_nodes(self, nodes: Sequence[PostgresServer]) -> None:
         """Start some of the nodes. Raises StepFailed."""
         for node in nodes:
-            if os.geteuid() == 0:
-                node.outside.mkdir(mode=0o755, exist_ok=True)
             node.start()
 
     def stop(self) -> None:
@@ -154,10 +151,11 @@ class CitusCluster:
             # The extension hands the schema's owner on to the workers, which `pg_database_owner` cannot be.
             query(
                 node.url(name),
-                f'ALTER SCHEMA public OWNER TO "{owner.name}"; CREATE EXTENSION IF NOT EXISTS citus',
+                f'ALTER SCHEMA public OWNER TO "{owner.name}"',
+                "CREATE EXTENSION IF NOT EXISTS citus",
             )
-        known = "; ".join(f"SELECT citus_add_node('{HOST}', {node.port()})" for node in self.worker_nodes)
-        query(first.url(name), f"SELECT citus_set_coordinator_host('{HOST}', {first_port}); {known}")
+        known = (f"SELECT citus_add_node('{HOST}', {node.port()})" for node in self.worker_nodes)
+        query(first.url(name), f"SELECT citus_set_coordinator_host('{HOST}', {first_port})", *known)
 
     def passwords(self) -> str:
         """Return the password file by which a node signs in to the others, and to itself as `localhost`."""
@@ -166,8 +164,7 @@ class CitusCluster:
 
     def _install(self) -> None:
         programs = self.home / "programs"
-        if copy_package(postgres_bin(), programs) is None:
-            raise StepFailed("Citus is installed into the PostgreSQL wheel alone", hint="use `./test`'s own")
+        copy_package(postgres_bin(), programs)
         done = subprocess.run([str(self.install), str(programs)], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise StepFailed(
@@ -181,6 +178,5 @@ class CitusCluster:
         library.unlink(missing_ok=True)
         library.symlink_to(libpq)
         write_private(self._passwords, self.passwords())
-        user = user_for(self.nodes[0].data())
-        if user is not None:
+        if (user := server_user()) is not None:
             give([self._passwords], user)

@@ -48,7 +48,7 @@ class ValkeyServer:
 
     def kill(self) -> None:
         if (process := self.server.running()) is not None:
-            processes.stop(process, steps=((signal.SIGKILL, 10.0),))
+            processes.stop(process, self.name, steps=((signal.SIGKILL, 10.0),))
 
 
 @dataclass

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from compliance.localdev.console import StepFailed
 from compliance.localdev.layout import Layout
-from compliance.localdev.setup.binaries import postgres_bin
+from compliance.localdev.servers.postgres import postgres_bin
 from compliance.localdev.setup.install import prepare
 
 PLACES = ("/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin")

@@ -21,7 +21,6 @@ from bench.harness.command import manage
 from bench.harness.place import NO_LIMIT
 from compliance.localdev.console import StepFailed, step
 from compliance.localdev.environment import service_name
-from compliance.localdev.parts import commands
 from compliance.localdev.ports import HOST, private_port
 from compliance.localdev.servers import processes
 from compliance.localdev.servers.databases import ensure_database
@@ -29,6 +28,7 @@ from compliance.localdev.servers.postgres import DatabaseRole
 from compliance.localdev.servers.redis import RedisServer
 from compliance.localdev.servers.servers import Servers
 from compliance.localdev.servers.softhsm import SoftHsm
+from compliance.localdev.servers.supervisor import commands
 from compliance.localdev.state import read_json, write_json, write_private
 from ops.tests.cluster import configurations, members
 from ops.tests.cluster.configurations import NodeAddress, WebAddress

@@ -44,4 +44,4 @@ class Backups:
         site.prepare()
         shutil.copytree(self.folder / "softhsm", site.tokens.folder)
         site.tokens.ensure()
-        self.barman.restore(site.postgres.data(), moment=moment, jobs=jobs)
+        self.barman.restore(site.postgres.data, moment=moment, jobs=jobs)

@@ -12,7 +12,7 @@ from compliance.localdev.console import StepFailed
 from compliance.localdev.ports import HOST
 from compliance.localdev.servers import processes
 from compliance.localdev.servers.databases import query
-from compliance.localdev.setup.binaries import postgres_bin
+from compliance.localdev.servers.postgres import postgres_bin
 from compliance.localdev.setup.install import prepare
 from compliance.localdev.state import write_private
 from ops.tests.cluster.programs import clean

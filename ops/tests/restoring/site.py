@@ -6,11 +6,9 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,7 @@ from compliance.localdev.environment import service_name
 from compliance.localdev.ports import HOST
 from compliance.localdev.servers import processes
 from compliance.localdev.servers.databases import ensure_assumable_role, ensure_database, ensure_role
-from compliance.localdev.servers.postgres import NOBODY, DatabaseRole, PostgresServer
+from compliance.localdev.servers.postgres import DatabaseRole, PostgresServer, reachable_folder
 from compliance.localdev.servers.redis import RedisServer
 from compliance.localdev.servers.servers import DEVELOPMENT_ROLES, Servers
 from compliance.localdev.servers.softhsm import SoftHsm
@@ -54,10 +52,8 @@ class Site:
 
     @cached_property
     def postgres(self) -> PostgresServer:
-        temporary = "/var/tmp" if os.access("/var/tmp", os.W_OK) else tempfile.gettempdir()
         return PostgresServer(
-            self.folder / "postgres",
-            outside=Path(temporary) / f"service-restore-{sha256(bytes(self.folder)).hexdigest()[:12]}",
+            reachable_folder(self.folder / "postgres"),
             ports=self.folder / "ports.json",
             log=self.folder / "postgres.log",
             password=self.secrets["postgres_password"],
@@ -122,14 +118,10 @@ class Site:
     # --- Starting and stopping -----------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Make the folders, those where PostgreSQL's user reaches its data included."""
+        """Make the folders."""
         self.folder.mkdir(mode=0o711, parents=True, exist_ok=True)
-        for name in ("archive", "postgres"):
-            (self.folder / name).mkdir(mode=0o711, exist_ok=True)
-        if os.geteuid() == 0:
-            reach = ["test", "-x", str(self.folder / "postgres")]
-            if processes.captured(reach, user=NOBODY, cwd="/").returncode != 0:
-                self.postgres.outside.mkdir(mode=0o755, exist_ok=True)
+        (self.folder / "archive").mkdir(mode=0o711, exist_ok=True)
+        self.postgres.folder.mkdir(mode=0o711, exist_ok=True)
 
     def start(self) -> None:
         """Start PostgreSQL, which first replays what a backup brought, and an empty Valkey."""
@@ -157,14 +149,14 @@ class Site:
             if process is not None:
                 processes.send(process.pid, signal.SIGKILL)
                 processes.wait_until(lambda process=process: not processes.is_alive(process), seconds=20)  # type: ignore[misc]
-        data = self.postgres.data()
+        data = self.postgres.data
         processes.wait_until(lambda: not any(processes.in_folder(data)), seconds=20)
 
     def destroy(self) -> None:
         """Kill the servers and remove everything."""
         if self.folder.exists():
             self.kill()
-            shutil.rmtree(self.postgres.outside, ignore_errors=True)
+            shutil.rmtree(self.postgres.folder, ignore_errors=True)
             shutil.rmtree(self.folder, ignore_errors=True)
 
     # --- What it is asked ----------------------------------------------------------------------------

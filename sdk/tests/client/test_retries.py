@@ -17,7 +17,7 @@ from agentid import (
     Unreachable,
 )
 from agentid.client.generated.operations import Decisions
-from agentid.client.transport import Configuration, Request, Retries, Wait, conversation, retry_after
+from agentid.client.transport import Configuration, Request, Retries, carried_out, completed, retry_after
 from agentid.keys import DpopKey
 from tests.between import Canned, between
 
@@ -42,21 +42,20 @@ def play(
     clock: Callable[[], float] = lambda: 0.0,
 ) -> tuple[object, list[float], list[str | None]]:
     """The result or error, the waits, and the keys that were sent."""
-    talk = conversation(request, retries or Retries(), clock=clock)
     waits: list[float] = []
     keys: list[str | None] = []
     left = list(replies)
-    step = next(talk)
+
+    def once(request: Request) -> httpx.Response:
+        keys.append(request.key)
+        reply = left.pop(0)
+        if isinstance(reply, httpx.HTTPError):
+            raise reply
+        return reply
+
     try:
-        while True:
-            if isinstance(step, Wait):
-                waits.append(step.seconds)
-                step = talk.send(None)
-            else:
-                keys.append(step.key)
-                step = talk.send(left.pop(0))
-    except StopIteration as end:
-        return end.value, waits, keys
+        work = carried_out(request, retries or Retries(), once, waits.append, clock=clock)
+        return completed(work), waits, keys
     except Exception as error:  # noqa: BLE001
         return error, waits, keys
 

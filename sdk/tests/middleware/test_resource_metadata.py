@@ -13,7 +13,7 @@ from agentid.middleware.asgi import AsgiGate
 from agentid.middleware.gate import challenge_with, metadata_url
 from agentid.middleware.mcp import McpGate
 from agentid.middleware.wsgi import WsgiGate
-from tests.between import Canned, between
+from tests.between import Canned, Fate, between
 from tests.middleware.conftest import Ask, Guarded, MakeGate, asgi_app, over_http, wsgi_app
 from tests.served import Service
 
@@ -115,6 +115,17 @@ def test_401_says_where_the_metadata_is(
     assert f"DPoP {NAMED}" in missing.headers["www-authenticate"]
     assert re.search(f'Bearer {NAMED}, [^,]+, error="invalid_token"', invalid.headers["www-authenticate"])
     assert NAMED in unknown.headers["www-authenticate"]
+
+
+def test_metadata_is_kept_and_a_failure_is_not(
+    service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate
+) -> None:
+    with between(service.address, Canned(500), Fate.PASSED, Canned(500)) as way:
+        gate = make_gate(way.address, guarded.gateway_key, resource=RESOURCE)
+        found = [ask(gate, f"{WELL_KNOWN}/orders", {}).status for _ in range(4)]
+
+    assert found == [503, 200, 200, 200]
+    assert len(way.seen) == 2
 
 
 @pytest.mark.parametrize("fate", [Canned(500), Canned(200, b"<h1>"), Canned(200, b"{}")])

@@ -1,12 +1,8 @@
-"""Ask before an act, and wait for the person who is asked.
-
-What is asked when is a talk without I/O, as in `transport`: it yields calls and `Wait`, and receives the
-result of each, or the error that came in its place. One driver blocks, the other awaits.
-"""
+"""Ask before an act, and wait for the person who is asked, by a client of either kind."""
 
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
@@ -15,28 +11,22 @@ from contextlib import (
 )
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
-from typing import Any, Final, Required, Self, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Final, Required, Self, TypedDict, Unpack, overload
 
 from agentid.client.generated.operations import Operations
 from agentid.client.generated.results import AccessDecision, AccessReason, ApprovalDetail, WaitingApproval
-from agentid.client.transport import AsyncTransport, Transport, Wait, drive, drive_async
+from agentid.client.transport import AsyncTransport, Transport, completed, settled
 from agentid.errors import (
-    AgentIdError,
     ApprovalExpired,
     ApprovalTimedOut,
     Denied,
     NotAllowed,
     RateLimited,
-    ServiceError,
     Unavailable,
     UnexpectedAnswer,
     Unreachable,
 )
 
-T = TypeVar("T")
-Step = Callable[[], Any] | Wait
-Talk = Generator[Step, Any, T]
 ALLOW, PENDING, EXPIRED = "allow", "pending", "expired"
 LONGEST_WAIT: Final = 30  # seconds, of one request
 PAUSE: Final = 1.0  # seconds between requests that don't wait, or fail
@@ -98,7 +88,7 @@ def evaluation(agent_id: str, action: str, act: Act, approval: str | None = None
     }
 
 
-def decided(client: Operations[Any], approval_id: str, seconds: float | None) -> Talk[ApprovalDetail]:
+async def decided(client: Operations[Any], approval_id: str, seconds: float | None) -> ApprovalDetail:
     """The approval once it waits no longer, or as it is after so many seconds.
 
     Meanwhile a service that is away or busy is asked again, until the approval has expired by this machine's
@@ -106,34 +96,35 @@ def decided(client: Operations[Any], approval_id: str, seconds: float | None) ->
     """
     ends = math.inf if seconds is None else time.monotonic() + seconds
     longest = max(0, min(LONGEST_WAIT, int(client.transport.configuration.timeout) - 1))
-    found: ApprovalDetail = _told((yield partial(client.approvals.get, approval_id)))
+    found: ApprovalDetail = await settled(client.approvals.get(approval_id))
     while found.status == PENDING and (left := ends - time.monotonic()) > 0:
-        wait = min(longest, int(min(left, longest)))
-        answer = yield partial(client.approvals.get, approval_id, wait=wait)
-        is_passing = isinstance(answer, RateLimited | Unavailable | Unreachable)
-        if not is_passing or found.expires_at <= datetime.now(UTC):
-            found = _told(answer)
-        if is_passing or (wait == 0 and found.status == PENDING):
-            asked = answer.retry_after if isinstance(answer, ServiceError) else None
-            yield Wait(min(asked or PAUSE, max(ends - time.monotonic(), 0.0)))
+        wait, rest = min(longest, int(min(left, longest))), None
+        try:
+            found = await settled(client.approvals.get(approval_id, wait=wait))
+        except (RateLimited, Unavailable, Unreachable) as error:
+            if found.expires_at <= datetime.now(UTC):
+                raise
+            rest = getattr(error, "retry_after", None) or PAUSE
+        if rest is not None or (wait == 0 and found.status == PENDING):
+            await settled(client.transport.pause(min(rest or PAUSE, max(ends - time.monotonic(), 0.0))))
     return found
 
 
-def allowed(
+async def allowed(
     client: Operations[Any], agent_id: str, action: str, act: Act, seconds: float | None
-) -> Talk[Decision]:
+) -> Decision:
     """The decision that allows the act. Raises: NotAllowed, and what a call raises."""
     evaluate = client.decisions.evaluate
-    decision = Decision.of(_told((yield partial(evaluate, **evaluation(agent_id, action, act)))))
+    decision = Decision.of(await settled(evaluate(**evaluation(agent_id, action, act))))
     approval_id = None
     if decision.approval is not None:
         approval_id = decision.approval.id
-        found = yield from decided(client, approval_id, seconds)
+        found = await decided(client, approval_id, seconds)
         if found.receipt is None:
             kind, text = _ended(found)
             raise kind(text, decision_id=decision.decision_id, approval_id=approval_id)
         again = evaluation(agent_id, action, act, found.receipt)
-        decision = Decision.of(_told((yield partial(evaluate, **again))))
+        decision = Decision.of(await settled(evaluate(**again)))
     if not decision.decision:
         names = tuple(each.name for each in decision.reasons)
         kind = ApprovalExpired if "approval_expired" in names else Denied
@@ -151,30 +142,14 @@ def _ended(approval: ApprovalDetail) -> tuple[type[NotAllowed], str]:
     return Denied, f"the approval is {approval.status}" + (f": {approval.note}" if approval.note else "")
 
 
-def _told(answer: Any) -> Any:
-    if isinstance(answer, AgentIdError):
-        raise answer
-    return answer
-
-
-def carry_out(talk: Talk[T]) -> T:
-    """Carry a talk to its end, and block meanwhile."""
-    return drive(talk, lambda call: call(), expected=AgentIdError)
-
-
-async def carry_out_async(talk: Talk[T]) -> T:
-    """Carry a talk of an `AsyncClient` to its end."""
-    return await drive_async(talk, lambda call: call(), expected=AgentIdError)
-
-
 @contextmanager
-def _asking(talk: Talk[Decision]) -> Iterator[Decision]:
-    yield carry_out(talk)
+def _asking(ask: Callable[[], Coroutine[Any, Any, Decision]]) -> Iterator[Decision]:
+    yield completed(ask())
 
 
 @asynccontextmanager
-async def _asking_async(talk: Talk[Decision]) -> AsyncIterator[Decision]:
-    yield await carry_out_async(talk)
+async def _asking_async(ask: Callable[[], Coroutine[Any, Any, Decision]]) -> AsyncIterator[Decision]:
+    yield await ask()
 
 
 @overload
@@ -213,5 +188,5 @@ def asking(
     uses the receipt, which is good once: a block that fails must ask again.
     Raises on entry: Denied, ApprovalExpired, ApprovalTimedOut, and what a call raises.
     """
-    talk = allowed(client, agent_id, action, act, wait_seconds)
-    return _asking(talk) if isinstance(client.transport, Transport) else _asking_async(talk)
+    enter = _asking if isinstance(client.transport, Transport) else _asking_async
+    return enter(lambda: allowed(client, agent_id, action, act, wait_seconds))

@@ -3,7 +3,7 @@
 import inspect
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from enum import Enum
@@ -27,7 +27,7 @@ from uuid import UUID
 import httpx
 
 from agentid.client.records import camel, json_of, member, read
-from agentid.client.transport import AsyncTransport, Request, Transport
+from agentid.client.transport import AsyncTransport, Request, Transport, completed, settled
 from agentid.errors import UnexpectedAnswer
 
 P = ParamSpec("P")
@@ -100,18 +100,12 @@ class Operation(Generic[P, T]):
 
         @wraps(self.described)
         def call(*arguments: P.args, **named: P.kwargs) -> Any:
-            return self.send(group.transport, self.request(*arguments, **named))
+            return group.transport.run(self.send(group.transport, self.request(*arguments, **named)))
 
         return call
 
-    def send(self, transport: Transport | AsyncTransport, request: Request) -> Any:
-        if isinstance(transport, Transport):
-            return self.read(transport.send(request))
-
-        async def awaited() -> Any:
-            return self.read(await transport.send(request))
-
-        return awaited()
+    async def send(self, transport: Transport | AsyncTransport, request: Request) -> T:
+        return self.read(await settled(transport.send(request)))
 
     def request(self, *arguments: P.args, **named: P.kwargs) -> Request:
         """Describe the call. Raises: ValueError for a name that would lead to another path."""
@@ -189,23 +183,20 @@ class Listing(Operation[P, T]):
     def __get__(self, group: Group[AsyncTransport], owner: object) -> Callable[P, AsyncIterator[T]]: ...
 
     def __get__(self, group: Group[Any], owner: object) -> Callable[P, Any]:
-        walk = self._pages if isinstance(group.transport, Transport) else self._async_pages
+        is_blocking = isinstance(group.transport, Transport)
 
         @wraps(self.described)
         def call(*arguments: P.args, **named: P.kwargs) -> Any:
-            return walk(group.transport, self.request(*arguments, **named))
+            rows = self._pages(group.transport, self.request(*arguments, **named))
+            return _each(rows) if is_blocking else rows
 
         return call
 
-    def _pages(self, transport: Transport, request: Request | None) -> Iterator[T]:
+    async def _pages(
+        self, transport: Transport | AsyncTransport, request: Request | None
+    ) -> AsyncGenerator[T]:
         while request is not None:
-            answer = json_of(transport.send(request))
-            yield from self._rows(answer)
-            request = _next(request, member(answer, "next_cursor"))
-
-    async def _async_pages(self, transport: AsyncTransport, request: Request | None) -> AsyncIterator[T]:
-        while request is not None:
-            answer = json_of(await transport.send(request))
+            answer = json_of(await settled(transport.send(request)))
             for row in self._rows(answer):
                 yield row
             request = _next(request, member(answer, "next_cursor"))
@@ -226,6 +217,15 @@ def operation(
 def listing(path: str) -> Callable[[Callable[Concatenate[Any, P], T]], Listing[P, T]]:
     """Make an iterator of a signature that returns a row."""
     return lambda described: Listing(described, "GET", path)
+
+
+def _each(rows: AsyncGenerator[T]) -> Iterator[T]:
+    """Iterate over what needs no event loop."""
+    while True:
+        try:
+            yield completed(rows.asend(None))
+        except StopAsyncIteration:
+            return
 
 
 def _next(request: Request, cursor: Any) -> Request | None:

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal, Self, TypedDict, Unpack
 
 from agentid import jose
-from agentid.client.deciding import Act, Decision, carry_out, carry_out_async, decided, evaluation
+from agentid.client.deciding import Act, Decision, decided, evaluation
 from agentid.client.generated.operations import Operations
 from agentid.client.generated.results import ApprovalDetail, Metadata
-from agentid.client.transport import AsyncTransport, Configuration, Prove, Transport
+from agentid.client.transport import AsyncTransport, Configuration, Prove, Transport, completed
 from agentid.errors import ConfigurationError, NotValid, UnexpectedAnswer
 from agentid.jose import DELEGATION, HEADER_NAMES
 
@@ -105,7 +105,7 @@ class Client(Operations[Transport]):
 
     def wait_for_approval(self, approval_id: str, seconds: float | None = None) -> ApprovalDetail:
         """Wait until an approval is decided or has expired; after so many seconds it may be pending."""
-        return carry_out(decided(self, approval_id, seconds))
+        return completed(decided(self, approval_id, seconds))
 
     def close(self) -> None:
         self.transport.close()
@@ -141,7 +141,7 @@ class AsyncClient(Operations[AsyncTransport]):
 
     async def wait_for_approval(self, approval_id: str, seconds: float | None = None) -> ApprovalDetail:
         """`Client.wait_for_approval`, awaited."""
-        return await carry_out_async(decided(self, approval_id, seconds))
+        return await decided(self, approval_id, seconds)
 
     async def close(self) -> None:
         await self.transport.close()

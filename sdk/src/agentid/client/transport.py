@@ -1,17 +1,17 @@
 """One call carried out: what is sent, when it is tried again, and the two transports.
 
-The rule of tries is a conversation without I/O: it yields each step, a `Request` or `Wait`, and receives its
-result. One transport blocks, the other awaits.
+The rule of tries is one coroutine for both: what the blocking transport gives it needs no awaiting.
 """
 
 import asyncio
 import os
 import random
 import time
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from inspect import isawaitable
 from typing import Any, Protocol, Self, TypeVar
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -76,31 +76,43 @@ class Retries:
     total_seconds: float = 60.0
 
 
-@dataclass(frozen=True)
-class Wait:
-    """Wait this long."""
-
-    seconds: float
-
-
-Reply = httpx.Response | httpx.HTTPError | None
-Conversation = Generator[Request | Wait, Reply, httpx.Response]
+def completed(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end that never waits for an event loop."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+    raise AssertionError("the coroutine waits for an event loop")
 
 
-def conversation(
-    request: Request, retries: Retries, *, clock: Callable[[], float] = time.monotonic
-) -> Conversation:
-    """Carry one call to its end. Raises: ServiceError, Unreachable, UnexpectedAnswer."""
+async def settled(found: Awaitable[T] | T) -> T:
+    """The result of a call, which an async one's is awaited for."""
+    return await found if isawaitable(found) else found
+
+
+async def carried_out(
+    request: Request,
+    retries: Retries,
+    once: Callable[[Request], Awaitable[httpx.Response] | httpx.Response],
+    pause: Callable[[float], Awaitable[None] | None],
+    *,
+    clock: Callable[[], float] = time.monotonic,
+) -> httpx.Response:
+    """Send `once` and again until the call ends. Raises: ServiceError, Unreachable, UnexpectedAnswer."""
     request = replace(request, key=str(uuid4())) if request.key == "" else request
     started = clock()
     for attempt in range(1, retries.tries + 1):
-        reply = yield request
-        if (nonce := _nonce_asked_for(request, reply)) is not None:
-            request = replace(request, nonce=nonce)
-            reply = yield request
-        if isinstance(reply, httpx.Response) and reply.is_success:
-            return reply
-        error = _failure(reply)
+        error: ServiceError | Unreachable
+        try:
+            reply = await settled(once(request))
+            if (nonce := _nonce_asked_for(request, reply)) is not None:
+                request = replace(request, nonce=nonce)
+                reply = await settled(once(request))
+            if reply.is_success:
+                return reply
+            error = _failure(reply)
+        except httpx.HTTPError as failure:
+            error = Unreachable(f"{type(failure).__name__}: {failure}")
         wait = _wait(error, attempt, retries)
         is_last = attempt == retries.tries or clock() - started + wait > retries.total_seconds
         # An earlier try with the same key may still be at work.
@@ -108,61 +120,20 @@ def conversation(
         is_passing = is_own or isinstance(error, RateLimited | Unavailable | Unreachable)
         if is_last or not (request.may_repeat and is_passing):
             raise error
-        yield Wait(wait)
+        await settled(pause(wait))
     raise AssertionError("unreachable")
 
 
-def drive(
-    talk: Generator[Any, Any, T], act: Callable[[Any], Any], *, expected: type[Exception] = httpx.HTTPError
-) -> T:
-    """Carry a conversation to its end: wait where it says so, else act, and send the result or error."""
-    answer: Any = None
-    while True:
-        try:
-            step = talk.send(answer)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-        answer = None
-        try:
-            if isinstance(step, Wait):
-                time.sleep(step.seconds)
-            else:
-                answer = act(step)
-        except expected as error:
-            answer = error
-
-
-async def drive_async(
-    talk: Generator[Any, Any, T],
-    act: Callable[[Any], Awaitable[Any]],
-    *,
-    expected: type[Exception] = httpx.HTTPError,
-) -> T:
-    """`drive`, awaited."""
-    answer: Any = None
-    while True:
-        try:
-            step = talk.send(answer)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-        try:
-            answer = await (asyncio.sleep(step.seconds) if isinstance(step, Wait) else act(step))
-        except expected as error:
-            answer = error
-
-
-def _nonce_asked_for(request: Request, reply: Reply) -> str | None:
+def _nonce_asked_for(request: Request, reply: httpx.Response) -> str | None:
     """The nonce with which a refused proof may be made again (RFC 9449 §8); None if there is none."""
-    if request.prove is None or not isinstance(reply, httpx.Response) or reply.status_code not in (400, 401):
+    if request.prove is None or reply.status_code not in (400, 401):
         return None
     nonce: str | None = reply.headers.get("dpop-nonce")
     return None if nonce == request.nonce else nonce
 
 
-def _failure(reply: Reply) -> ServiceError | Unreachable:
-    """The error for an answer that is no success, or for none."""
-    if not isinstance(reply, httpx.Response):
-        return Unreachable(f"{type(reply).__name__}: {reply}")
+def _failure(reply: httpx.Response) -> ServiceError:
+    """The error for an answer that is no success."""
     if reply.is_redirect:
         raise UnexpectedAnswer(f"{reply.status_code}: redirects are not followed; correct the base URL")
     try:
@@ -254,14 +225,17 @@ class Configuration:
 class Transport:
     """Carries requests out and blocks meanwhile; safe to share between threads."""
 
+    run = staticmethod(completed)
+    pause = staticmethod(time.sleep)
+
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
         self._http = httpx.Client(timeout=configuration.timeout)
 
     def send(self, request: Request) -> httpx.Response:
-        return drive(conversation(request, self.configuration.retries), self._carry_out)
+        return completed(carried_out(request, self.configuration.retries, self._once, time.sleep))
 
-    def _carry_out(self, request: Request) -> httpx.Response:
+    def _once(self, request: Request) -> httpx.Response:
         return self._http.request(**self.configuration.http(request))
 
     def close(self) -> None:
@@ -271,14 +245,20 @@ class Transport:
 class AsyncTransport:
     """Carries requests out in an event loop."""
 
+    pause = staticmethod(asyncio.sleep)
+
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
         self._http = httpx.AsyncClient(timeout=configuration.timeout)
 
-    async def send(self, request: Request) -> httpx.Response:
-        return await drive_async(conversation(request, self.configuration.retries), self._carry_out)
+    @staticmethod
+    def run(work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
+        return work
 
-    async def _carry_out(self, request: Request) -> httpx.Response:
+    async def send(self, request: Request) -> httpx.Response:
+        return await carried_out(request, self.configuration.retries, self._once, asyncio.sleep)
+
+    async def _once(self, request: Request) -> httpx.Response:
         return await self._http.request(**self.configuration.http(request))
 
     async def close(self) -> None:

@@ -1,9 +1,9 @@
 """The Model Context Protocol server with which an agent verifies peers, asks, reports and gets tokens."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from functools import wraps
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -19,6 +19,8 @@ INSTRUCTIONS = (
     "before believing it. `valid: false` or a status other than active means: do not trust. Ask by "
     "check_action before an act, do it only if `decision` is true, and report it by report_action."
 )
+P = ParamSpec("P")
+T = TypeVar("T")
 WAIT_SECONDS, MOST_SECONDS = 30, 300
 Serial = Annotated[str, Field(description="Serial number of the certificate, hexadecimal")]
 
@@ -126,13 +128,17 @@ class IssuedToken(Result):
     bound_to: str | None = None
 
 
-@contextmanager
-def told() -> Iterator[None]:
-    """Tell the model what went wrong with the service, in the service's words."""
-    try:
-        yield
-    except AgentIdError as error:
-        raise ToolError(str(error)) from None
+def told(tool: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Have a tool tell the model what went wrong with the service, in the service's words."""
+
+    @wraps(tool)
+    async def called(*arguments: P.args, **named: P.kwargs) -> T:
+        try:
+            return await tool(*arguments, **named)
+        except AgentIdError as error:
+            raise ToolError(str(error)) from None
+
+    return called
 
 
 @dataclass(frozen=True)
@@ -145,8 +151,7 @@ class Tools:
 
     async def verify_agent(self, serial_number: Serial) -> CertificateStanding:
         """Look up how an agent's certificate stands now, and what it permits."""
-        with told():
-            found = await self.client.certificates.verify(serial_number)
+        found = await self.client.certificates.verify(serial_number)
         return CertificateStanding.model_validate(found.raw)
 
     async def verify_delegation(self, token: str, audience: str | None = None) -> DelegationVerdict:
@@ -154,18 +159,16 @@ class Tools:
 
         Ask verify_agent whether the agent has been stopped since.
         """
-        with told():
-            found = await self.client.delegation.verify(token=token, audience=audience)
+        found = await self.client.delegation.verify(token=token, audience=audience)
         return DelegationVerdict.model_validate(found.raw)
 
     async def verify_message(
         self, payload: Any, signature: str, certificate_serial: Serial
     ) -> MessageVerdict:
         """Check that an agent signed this JSON payload; `signature` is base64, as it came."""
-        with told():
-            found = await self.client.messages.verify(
-                payload=payload, signature=signature, certificate_serial=certificate_serial
-            )
+        found = await self.client.messages.verify(
+            payload=payload, signature=signature, certificate_serial=certificate_serial
+        )
         return MessageVerdict.model_validate(found.raw)
 
     async def check_action(
@@ -183,16 +186,15 @@ class Tools:
         `outcome` is ask, a person is asked: call wait_for_approval with `approval.id`, then this again with
         the same arguments and its `receipt` as `approval`. A receipt is good for this act, once.
         """
-        with told():
-            found = await self.client.decide(
-                self._own_id(),
-                action,
-                resource=resource.model_dump(),
-                action_type=action_type,
-                details=details,
-                token=token,
-                approval=approval,
-            )
+        found = await self.client.decide(
+            self._own_id(),
+            action,
+            resource=resource.model_dump(),
+            action_type=action_type,
+            details=details,
+            token=token,
+            approval=approval,
+        )
         waiting = None if found.approval is None else found.approval.raw
         reasons = [each.raw for each in found.reasons]
         return ActDecision.model_validate({**vars(found), "reasons": reasons, "approval": waiting})
@@ -204,8 +206,7 @@ class Tools:
 
         The receipt is there if `status` is approved: hand it back to check_action.
         """
-        with told():
-            found = await self.client.wait_for_approval(approval_id, seconds)
+        found = await self.client.wait_for_approval(approval_id, seconds)
         return ApprovalStanding.model_validate(found.raw)
 
     async def report_action(
@@ -216,23 +217,21 @@ class Tools:
         decision_id: str | None = None,
     ) -> RecordedEvent:
         """Record an action of this agent, by the `decision_id` of check_action; says how risky it looked."""
-        with told():
-            found = await self.client.events.record(
-                agent_id=self._own_id(),
-                action_type=action_type,
-                details=details,
-                session_id=session_id,
-                decision_id=decision_id,
-            )
+        found = await self.client.events.record(
+            agent_id=self._own_id(),
+            action_type=action_type,
+            details=details,
+            session_id=session_id,
+            decision_id=decision_id,
+        )
         return RecordedEvent.model_validate(found.raw)
 
     async def my_risk(self) -> OwnRisk:
         """How this agent stands now: its status, and its risk from 0 to 1 by the events of 30 days."""
-        with told():
-            own = self.client.certificates.list(agent_id=self._own_id(), limit=1)
-            async for certificate in own:
-                found = await self.client.certificates.verify(certificate.serial_number)
-                return OwnRisk.model_validate(found.raw)
+        own = self.client.certificates.list(agent_id=self._own_id(), limit=1)
+        async for certificate in own:
+            found = await self.client.certificates.verify(certificate.serial_number)
+            return OwnRisk.model_validate(found.raw)
         raise ToolError("This agent has no certificate, by which its risk is looked up")
 
     async def obtain_token(
@@ -252,18 +251,17 @@ class Tools:
         to hand a token on. `scope` holds action names with spaces between. If `bound_to` is set, only the
         holder of this agent's key can use the token.
         """
-        with told():
-            found = await self.client.obtain_token(
-                self._own_id(),
-                subject_token=subject_token,
-                subject_token_type=subject_token_type,
-                chain=None if chain is None else [member.model_dump() for member in chain],
-                scope=scope,
-                audience=audience,
-                ttl_seconds=ttl_seconds,
-                parent_token=parent_token,
-                proof=None if self.key is None else self.key.proof,
-            )
+        found = await self.client.obtain_token(
+            self._own_id(),
+            subject_token=subject_token,
+            subject_token_type=subject_token_type,
+            chain=None if chain is None else [member.model_dump() for member in chain],
+            scope=scope,
+            audience=audience,
+            ttl_seconds=ttl_seconds,
+            parent_token=parent_token,
+            proof=None if self.key is None else self.key.proof,
+        )
         return IssuedToken.model_validate({**vars(found), "expires_at": found.expires_at.isoformat()})
 
     def _own_id(self) -> str:
@@ -280,5 +278,5 @@ def make_server(client: AsyncClient, *, agent_id: str | None, key: DpopKey | Non
         *(tools.verify_agent, tools.verify_delegation, tools.verify_message, tools.obtain_token),
         *(tools.check_action, tools.wait_for_approval, tools.report_action, tools.my_risk),
     ):
-        server.add_tool(tool)
+        server.add_tool(told(tool))
     return server

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,13 +13,15 @@ from weakref import WeakKeyDictionary
 
 import httpx
 
-from agentid.client.transport import Configuration
+from agentid.client.transport import Configuration, completed, settled
 from agentid.errors import ConfigurationError, NotValid
 from agentid.jose import read_object
 
 PATH = "/v1/gateway/authorize"
 SERVER_METADATA = "/.well-known/oauth-authorization-server"
 RESOURCE_METADATA = "/.well-known/oauth-protected-resource"
+METADATA_SECONDS = 300.0
+"""How long the authorization server's metadata is kept."""
 ALGORITHMS = "dpop_signing_alg_values_supported"
 PREFIX = "x-service-"
 DECISION = f"{PREFIX}gateway-decision"
@@ -177,6 +180,8 @@ class Gate:
         self._excluded, self._public_url = frozenset(excluded), public_url
         self._resource, self._described_at = resource, None if resource is None else metadata_url(resource)
         self._described_path = self._described_at and unquote(urlsplit(self._described_at).path)
+        self._server: httpx.Response | None = None
+        self._server_until = 0.0
         self.scopes = {action} if isinstance(action, str) else set[str]()
         # Certificates take long to load: once for all clients.
         context = httpx.create_ssl_context()
@@ -207,35 +212,30 @@ class Gate:
         return [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in asked]
 
     def decide(self, inbound: Inbound, *, action: str | None = None) -> Decision:
-        path, headers, read = self._call(inbound, action)
-        try:
-            return read(self._sync.get(path, headers=headers))
-        except httpx.HTTPError:
-            return away()
+        return completed(self._decided(self._sync.get, inbound, action))
 
     async def adecide(self, inbound: Inbound, *, action: str | None = None) -> Decision:
-        path, headers, read = self._call(inbound, action)
+        return await self._decided(self._client().get, inbound, action)
+
+    async def _decided(self, get: Callable[..., Any], inbound: Inbound, action: str | None) -> Decision:
+        is_metadata = inbound.method == "GET" and inbound.path == self._described_path
         try:
-            return read(await self._client().get(path, headers=headers))
-        except httpx.HTTPError:
+            if not is_metadata:
+                return self._decision(await settled(get(PATH, headers=self.question(inbound, action=action))))
+            if self._server is None or time.monotonic() > self._server_until:
+                answer = await settled(get(SERVER_METADATA))
+                if answer.status_code != 200 or not isinstance(
+                    read_object(answer.content).get("issuer"), str
+                ):
+                    return away(answer.headers.get("retry-after"))
+                self._server, self._server_until = answer, time.monotonic() + METADATA_SECONDS
+            return self._metadata(self._server)
+        except (httpx.HTTPError, NotValid):
             return away()
 
-    def _call(
-        self, inbound: Inbound, action: str | None
-    ) -> tuple[str, list[tuple[bytes, bytes]], Callable[[httpx.Response], Decision]]:
-        """What is fetched for a request: path, headers, and how the answer is read."""
-        if inbound.method == "GET" and inbound.path == self._described_path:
-            return SERVER_METADATA, [], self._metadata
-        return PATH, self.question(inbound, action=action), self._decision
-
-    def _metadata(self, answer: httpx.Response) -> Decision:
+    def _metadata(self, answer: httpx.Response) -> GateAnswer:
         """The protected resource's metadata (RFC 9728 §2), of the authorization server's (RFC 8414)."""
-        try:
-            server = read_object(answer.content)
-        except NotValid:
-            server = {}
-        if answer.status_code != 200 or not isinstance(server.get("issuer"), str):
-            return away(answer.headers.get("retry-after"))
+        server = read_object(answer.content)
         content = {
             "resource": self._resource,
             "authorization_servers": [server["issuer"]],

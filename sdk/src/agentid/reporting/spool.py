@@ -162,12 +162,6 @@ class Spool:
         self._open: int | None = None
         self._growing = Segment(self._own.path, f"{0:012d}", 0, 0)
 
-    @property
-    def count(self) -> int:
-        """The events that wait on disk."""
-        with self._lock:
-            return sum(segment.count for segment in self._waiting) + self._growing.count
-
     def append(self, lines: Sequence[bytes]) -> int:
         """Write lines, in order, as many as there is room for; return how many.
 
@@ -285,8 +279,10 @@ class Spool:
             self._open = os.open(
                 self._growing.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600
             )
+        view = memoryview(content)
         try:
-            _write_all(self._open, content)
+            while view:
+                view = view[os.write(self._open, view) :]
         except OSError:
             with suppress(OSError):
                 os.ftruncate(self._open, self._growing.size)
@@ -329,21 +325,13 @@ def _sync(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _write_all(descriptor: int, content: bytes) -> None:
-    view = memoryview(content)
-    while view:
-        view = view[os.write(descriptor, view) :]
-
-
 def _write_whole(path: Path, content: bytes) -> None:
     """Make a file appear on the disk as a whole."""
     draft = path.with_suffix(".draft")
-    descriptor = os.open(draft, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-    try:
-        _write_all(descriptor, content)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with draft.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
     draft.rename(path)
 
 

@@ -1,5 +1,0 @@
-"""The plain ruler's WSGI entry point."""
-
-from django.core.wsgi import get_wsgi_application
-
-application = get_wsgi_application()
