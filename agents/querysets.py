@@ -27,11 +27,6 @@ NEEDS_ATTENTION: Final = Q(status="suspended") | Q(status="active", risk_score__
 """A person should review the agent: it is suspended, or risky while active."""
 
 
-def is_answered_for_by(email: str) -> Q:
-    """Match the rows whose owner or backup owner has this address, in any case."""
-    return Q(owner_email__iexact=email) | Q(backup_owner_email__iexact=email)
-
-
 class AgentQuerySet(TenantRows["Agent"]):
     """Agents of the current environment."""
 
@@ -43,10 +38,6 @@ class AgentQuerySet(TenantRows["Agent"]):
     def owned_by(self, email: str | None) -> "AgentQuerySet":
         """Filter by the owner's address, in any case; all without an address."""
         return self if email is None else self.filter(owner_email__iexact=email)
-
-    def answered_for_by(self, email: str) -> "AgentQuerySet":
-        """Filter by the address of the owner or the backup owner, in any case."""
-        return self.filter(is_answered_for_by(email))
 
     def orphaned(self, orphaned: bool | None = True) -> "AgentQuerySet":
         """Return the agents that nobody answers for, but retired ones; the others if False, all if None."""
@@ -71,10 +62,6 @@ class AgentQuerySet(TenantRows["Agent"]):
     def with_tenant(self) -> "AgentQuerySet":
         """Read the tenant too, whose mode and budget count for agents without their own."""
         return self.select_related("tenant")
-
-    def in_mode(self, enforcement: str) -> "AgentQuerySet":
-        """Filter by the mode that counts."""
-        return self.filter(is_in_mode(enforcement))
 
 
 class BlueprintQuerySet(TenantRows["Blueprint"]):

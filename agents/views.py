@@ -9,22 +9,13 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 from rest_framework.response import Response
 
 from agents import serializers, services
-from agents.blueprints.inheritance import owner_columns
 from agents.errors import BlueprintNotFound, ObserveNotByKey
-from agents.models import OWNER_ROLES, Agent, AgentStatus
+from agents.models import Agent, AgentStatus
 from agents.serializers import EMAIL_PATTERN, AgentSerializer, shown_agent
-from agents.services import AgentRegistration
 from auditlog.actors.requests import caller_of
 from compliance.api.gate import Scope, require_scope
 from compliance.api.idempotency import idempotent
-from compliance.api.pagination import (
-    newest_first,
-    ok,
-    read_choice,
-    read_flag,
-    read_id,
-    read_text,
-)
+from compliance.api.pagination import newest_first, ok, read_choice, read_flag, read_id, read_text
 from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
 from compliance.api.rest.views import ApiViewSet, validated
@@ -93,8 +84,8 @@ class AgentViewSet(ApiViewSet):
     )
     @idempotent
     def create(self, request: ApiRequest) -> Response:
-        registration = AgentRegistration(**_stated(serializers.RegisterAgentSerializer, request))
-        agent = services.register(registration=registration, **caller_of(request))
+        fields = _stated(serializers.RegisterAgentSerializer, request)
+        agent = services.register(fields=fields, **caller_of(request))
         return ok(shown_agent(agent), status=201)
 
     @extend_schema(
@@ -163,17 +154,9 @@ def _stated(serializer: type[serializers.AgentProfileSerializer], request: ApiRe
 
     Raises: ObserveNotByKey.
     """
-    fields = with_owner_columns(validated(serializer, request))
+    fields: dict[str, Any] = validated(serializer, request)
     if not fields.keys().isdisjoint(("enforcement", "alarm_budget")):
         require_scope(request.auth, Scope.AGENTS_ENFORCEMENT)
     if fields.get("enforcement") == Enforcement.OBSERVE:
         raise ObserveNotByKey()
-    return fields
-
-
-def with_owner_columns(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields with the columns of owners in their place."""
-    for role in OWNER_ROLES:
-        if role in fields:
-            fields |= owner_columns(role, fields.pop(role))
     return fields

@@ -31,20 +31,6 @@ _ACTIONS: Final = "metadata__permitted_actions"
 _NONE: Final = Q(**{f"{_ACTIONS}__isnull": True}) | Q(**{_ACTIONS: None})
 
 
-def owner_columns(role: str, person: Mapping[str, str] | None) -> dict[str, str | None]:
-    """Return the columns that hold an owner or backup owner."""
-    return {f"{role}_{name}": (person or {}).get(name) for name in ("name", "email")}
-
-
-def columns_of(agent: Agent, name: str, value: Any) -> dict[str, Any]:
-    """Return the columns of an agent that hold `value` of an inherited field."""
-    if name in OWNER_ROLES:
-        return owner_columns(name, value)
-    if name == "permitted_actions":
-        return {"metadata": {**(agent.metadata or {}), name: value}}
-    return {name: value}
-
-
 def values_of(row: Agent | Blueprint) -> dict[str, Any]:
     """Return what the row states of the fields that can be inherited; None: nothing."""
     return {name: getattr(row, name) for name in INHERITED}
@@ -53,23 +39,19 @@ def values_of(row: Agent | Blueprint) -> dict[str, Any]:
 def keep_within(agent: Agent, blueprint: Blueprint, touched: Collection[str]) -> None:
     """Have an agent inherit those of the `touched` fields that it does not state.
 
+    One that it states itself stays its own where it becomes the blueprint's value: as a narrowed one does.
     Raises: WiderThanBlueprint if it states one beyond the blueprint's.
     """
-    limits, own = values_of(blueprint), {*agent.own_fields}
-    for name in touched:
-        if getattr(agent, name) is not None:
-            continue
-        own.discard(name)
+    limits = values_of(blueprint)
+    inherited = [name for name in touched if getattr(agent, name) is None]
+    for name in inherited:
         if limits[name] is not None:
-            for column, value in columns_of(agent, name, limits[name]).items():
-                setattr(agent, column, value)
+            setattr(agent, name, limits[name])
     stated = values_of(agent)
     if wider := [name for name in touched if _narrowed(name, stated[name], limits[name]) != stated[name]]:
         raise WiderThanBlueprint(wider)
-    own |= {
-        name for name in touched if stated[name] is not None and not same_json(stated[name], limits[name])
-    }
-    agent.own_fields = sorted(own)
+    own = {name for name in touched if not same_json(stated[name], limits[name])}
+    agent.own_fields = sorted({*agent.own_fields}.difference(inherited) | own)
 
 
 def brought_up(agent: Agent, blueprint: Blueprint) -> dict[str, Any]:
@@ -104,7 +86,7 @@ def differing(blueprint: Blueprint) -> AgentQuerySet:
 
 def _equal(name: str, limit: Any) -> Q:
     if name in OWNER_ROLES:
-        return Q(**owner_columns(name, limit))
+        return Q(**{f"{name}_{part}": value for part, value in limit.items()})
     if name == "permitted_actions":
         # The older key `scopes` gives an empty scope.
         empty = _NONE & Q(metadata__has_key="scopes") if limit == [] else Q()

@@ -12,7 +12,6 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminT
 from agents.blueprints import services as blueprints
 from agents.blueprints.serializers import CreateBlueprintSerializer
 from agents.models import OWNER_ROLES, Blueprint, BlueprintRenewal
-from agents.views import with_owner_columns
 from auditlog.actors.requests import user_of
 from certificates.renewing import services
 from compliance.api.exceptions import describe
@@ -94,7 +93,7 @@ class BlueprintForm(forms.ModelForm):
         if not judged.is_valid():
             self.add_error(None, describe(judged.errors))
             return data
-        return {**data, "stated": with_owner_columns(judged.validated_data)}
+        return {**data, "stated": judged.validated_data}
 
 
 def renewal_form(blueprint: Blueprint) -> type[forms.Form]:
