@@ -102,11 +102,12 @@ class UsageViewSet(ApiViewSet):
     )
     def retrieve(self, request: ApiRequest, agent_id: str) -> Response:
         agent = Agent.objects.for_tenant(request.auth.tenant_id).find(agent_id)
-        end = read_moment(request.query_params, "period_end") or now()
+        moment = now()
+        end = read_moment(request.query_params, "period_end") or moment
         try:
             start = read_moment(request.query_params, "period_start") or end - WINDOW
         except OverflowError as error:
             raise Invalid("period_end is too early") from error
         if start > end:
             raise Invalid("period_start must not be after period_end")
-        return ok(UsageSerializer(usage(agent, start, end)).data)
+        return ok(UsageSerializer(usage(agent, start, end, moment)).data)

@@ -134,11 +134,8 @@ def decide(
         approval.status = ApprovalStatus.APPROVED if approved else ApprovalStatus.DENIED
         approval.decided_at, approval.decided_by, approval.decided_by_kind = now, actor.id, _kind(actor)
         approval.note, approval.jti, approval.receipt = note, jti, receipt
-        approval.save(
-            update_fields=[
-                *("status", "decided_at", "decided_by", "decided_by_kind", "note", "jti", "receipt")
-            ]
-        )
+        decided = ["status", "decided_at", "decided_by", "decided_by_kind", "note", "jti", "receipt"]
+        approval.save(update_fields=decided)
         _record(approval, AuditAction.APPROVAL_DECIDED, approval.status, actor, now)
         said = {name: getattr(approval, name) for name in ("status", "decided_by", "decided_at", "note")}
         _announce(approval, EventName.APPROVAL_DECIDED, now, **said)
@@ -211,8 +208,8 @@ def _ask_owner(approval: Approval, agent: Agent, now: datetime) -> None:
         expires=approval.expires_at,
         address=f"{settings.BASE_URL}{path}",
     )
-    to, subject = filter(None, [agent.owner_email]), f"May {agent.name} do this? Decide as its owner"
-    if mailing.tell(to=tuple(to), agents=[agent], subject=subject, text=text, now=now):
+    to, subject = [agent.owner_email or ""], f"May {agent.name} do this? Decide as its owner"
+    if agent.owner_email and mailing.tell(to=to, agents=[agent], subject=subject, text=text, now=now):
         approval.owner_email, approval.owner_digest = agent.owner_email, _digest(token)
 
 

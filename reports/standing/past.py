@@ -31,7 +31,7 @@ MEMBERS: Final = (*COLUMNS, *OWNER_ROLES, "status")
 
 @dataclass(frozen=True)
 class PastAgent:
-    """An agent as it stood; `known` lacks those of `MEMBERS` that neither rows nor audit entries tell any more.
+    """An agent as it stood; `known` lacks what of `MEMBERS` neither rows nor audit entries tell any more.
 
     `certificate_status` is a `ValidityStatus`, or `on_hold`, and `revoked_at` when the hold began, too.
     `reinstated_at`: earlier strikes did not count.
@@ -75,7 +75,7 @@ def _status_at(agent: Agent, at: datetime) -> str | None:
 
 
 def _profile(agent: Agent, frame: Frame) -> dict[str, Any]:
-    """Return what the row says of the end of the period: all but what was changed since, and owners of then."""
+    """Return what the row says of the end of the period: what was not changed since, and the owners then."""
     owners = {role: getattr(agent, role) for role in OWNER_ROLES}
     changes: list[dict[str, Any]] = []
     if frame.end < agent.updated_at:
