@@ -232,18 +232,9 @@ class AgentSerializer(RowSerializer[Agent]):
         model = Agent
         fields = [
             *("id", "tenant_id", "name", "description", "model", "model_hash", "version", "status"),
-            *(
-                "owner",
-                "backup_owner",
-                "inbox_address",
-                "metadata",
-                "financial_scope",
-                "agent_card",
-                "enforcement",
-            ),
-            *("effective_enforcement", "alarm_budget", "effective_alarm_budget"),
-            *("blueprint_id", "validity_days"),
-            *("did", "dormant_at", "created_at", "updated_at"),
+            *("owner", "backup_owner", "inbox_address", "metadata", "financial_scope", "agent_card"),
+            *("enforcement", "effective_enforcement", "alarm_budget", "effective_alarm_budget"),
+            *("blueprint_id", "validity_days", "did", "dormant_at", "created_at", "updated_at"),
         ]
 
 

@@ -16,7 +16,7 @@ from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
 from compliance.api.rest.views import ApiViewSet, validated
 from reports import services
-from reports.bundles.archive import bundle_file
+from reports.bundles.archive import file_of
 from reports.content import builder
 from reports.errors import ReportFailed, ReportGenerating, ReportNotFound
 from reports.models import Report
@@ -164,9 +164,9 @@ class ReportViewSet(ApiViewSet):
         found = Report.objects.for_tenant(request.auth.tenant_id).without_files("pdf").find(report_id)
         report = services.ready(found)
         _record_taken(request, report, "pdf")
-        name = report.file_name("pdf")
-        headers = {"Content-Disposition": f'attachment; filename="{name}"', "ETag": f'"{report.digest}"'}
-        return HttpResponse(bytes(report.pdf), content_type="application/pdf", headers=headers)
+        answer = file_of(report, "pdf")
+        answer["ETag"] = f'"{report.digest}"'
+        return answer
 
     @extend_schema(
         operation_id="getReportManifest",
@@ -200,7 +200,7 @@ class ReportViewSet(ApiViewSet):
     def bundle(self, request: ApiRequest, report_id: str) -> HttpResponse:
         report = services.signed(Report.objects.for_tenant(request.auth.tenant_id).find(report_id))
         _record_taken(request, report, "zip")
-        return bundle_file(report)
+        return file_of(report, "zip")
 
     @extend_schema(
         operation_id="getReportSchema",

@@ -36,6 +36,7 @@ MOST_PENDING: Final = 20
 """How many approvals of one agent may wait: more would bury the others in the inbox."""
 SWEPT_AT_ONCE: Final = 500
 SWEEP: Final = Actor.system("approvals.sweep")
+RECORDED: Final = ("action_hash", "risk_score", "risk_band", "decided_by", "note")
 REPLACED: Final = "Replaced: the act was asked about at a higher risk."
 OWNER_TEXT: Final = """The agent asks whether it may do one act:
 
@@ -297,14 +298,10 @@ def _record(approval: Approval, action: AuditAction, verb: str, actor: Actor, no
             "approval_id": str(approval.id),
             "agent_id": str(approval.agent_id),
             "action": approval.action_name,
-            "action_hash": approval.action_hash,
+            **{name: getattr(approval, name) for name in RECORDED},
             "status": str(approval.status),
-            "risk_score": approval.risk_score,
-            "risk_band": approval.risk_band,
             "decision_id": str(approval.decision_id) if approval.decision_id else None,
             "expires_at": approval.expires_at.isoformat(),
-            "decided_by": approval.decided_by,
-            "note": approval.note,
             "jti": str(approval.jti) if approval.jti else None,
         },
         actor=actor,

@@ -23,7 +23,7 @@ from delegation.reviews.models import AccessReviewItem
 from events.risk.rolling import HALF_LIFE
 from incidents.models import Incident
 from reports import services
-from reports.bundles.lists import RowList, gather_lists
+from reports.bundles.lists import gather_lists
 from reports.content.builder import framed, to_json
 from reports.content.facts import Frame
 from reports.content.kept import archived_spans, covered_from, entries_from
@@ -40,6 +40,7 @@ NOTICE: Final = (
     "States what the records say of one agent at one moment, and which rows they are. It is no legal "
     "assessment, and gives no verdict on whether anybody meets any duty."
 )
+CERTIFIED: Final = ("id", "serial_number", "issued_at", "expires_at")
 NAMED: Final = 10
 """Rows that a claim names at most, the newest; it counts all."""
 QUERY_TIMEOUT_SECONDS: Final = 30
@@ -50,33 +51,10 @@ MONITORING: Final = (AuditAction.EVENT_REVIEWED, AuditAction.AGENT_STRIKE, Audit
 def attest(
     *, tenant_id: UUID, agent_id: Any, at: datetime | None, kind: str, actor: Actor, now: datetime
 ) -> Report:
-    """Return an attestation with its signed files, as a report that is not stored, and audit it.
+    """Return the attestation of an agent at a moment, now without one, and audit it.
 
-    `kind` is the form that is taken away. Raises as `compose`, and 503 errors.
-    """
-    document, lists = compose(tenant_id=tenant_id, agent_id=agent_id, at=at, now=now)
-    files = services.sign(document, lists, now, draw=page.render)
-    made = Report(id=document["report_id"], type=TYPE, period_start=at or now, **files)
-    record_taken(
-        actor=actor,
-        action=AuditAction.AGENT_ATTESTED,
-        tenant_id=tenant_id,
-        affected_id=document["agent"]["id"],
-        description=f"Attestation of agent {document['agent']['name']} made as {kind.upper()}",
-        format=kind,
-        at=document["at"],
-        attestation_id=document["report_id"],
-        sha256=made.digest,
-    )
-    return made
-
-
-def compose(
-    *, tenant_id: UUID, agent_id: Any, at: datetime | None, now: datetime
-) -> tuple[Json, list[RowList]]:
-    """Return the attestation of an agent at a moment, now without one, and the lists of a report on it.
-
-    Read from one snapshot. Raises: AgentNotFound, MomentNotPast, NotRegisteredThen.
+    It is a report that is not stored, with its signed files; `kind` is the form that is taken away. Raises:
+    AgentNotFound, MomentNotPast, NotRegisteredThen, and 503 errors.
     """
     moment = at or now
     if moment > now:
@@ -95,7 +73,21 @@ def compose(
             generated_at=now,
             agent_ids=(agent.id,),
         )
-        return to_json(_document(agent, past_agent(agent, frame), frame)), gather_lists(frame)
+        document, lists = to_json(_document(agent, past_agent(agent, frame), frame)), gather_lists(frame)
+    files = services.sign(document, lists, now, draw=page.render)
+    made = Report(id=frame.report_id, type=TYPE, period_start=moment, **files)
+    record_taken(
+        actor=actor,
+        action=AuditAction.AGENT_ATTESTED,
+        tenant_id=tenant_id,
+        affected_id=agent.id,
+        description=f"Attestation of agent {document['agent']['name']} made as {kind.upper()}",
+        format=kind,
+        at=document["at"],
+        attestation_id=document["report_id"],
+        sha256=made.digest,
+    )
+    return made
 
 
 def _last_access_review(agent: Agent, at: datetime) -> Json | None:
@@ -126,8 +118,7 @@ def _document(agent: Agent, past: PastAgent, frame: Frame) -> Json:
         },
         "certificate": past.certificate
         and {
-            **{name: getattr(past.certificate, name) for name in ("id", "serial_number", "issued_at")},
-            "expires_at": past.certificate.expires_at,
+            **{name: getattr(past.certificate, name) for name in CERTIFIED},
             "status": past.certificate_status,
             "revoked_at": past.revoked_at,
         },
