@@ -30,7 +30,7 @@ GAP = 0.25  # share of a bar's place that stays empty
 SHORT = 60.0  # seconds that the scale of a delay reaches at least
 LEAST = 1.5  # height of a bar that is not zero
 RISK_NOTE = f"Each day's highest score; the lines are at {MEDIUM} (medium) and {HIGH} (high)."
-OF_RISK = {"top": 1.0, "lines": [f"{HEIGHT * (1 - bound):.2f}" for bound in (MEDIUM, HIGH)]}
+OF_RISK: dict[str, Any] = {"top": 1.0, "lines": [f"{HEIGHT * (1 - bound):.2f}" for bound in (MEDIUM, HIGH)]}
 """The scale of a score."""
 
 Numbers = Sequence[float | None]

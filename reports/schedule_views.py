@@ -18,11 +18,7 @@ from compliance.core.clock import now
 from reports import scheduling
 from reports.errors import PeriodReported, ScheduleEnded, ScheduleExists, ScheduleNotFound
 from reports.models import ReportSchedule
-from reports.serializers import (
-    CreateScheduleSerializer,
-    ReportScheduleSerializer,
-    UpdateScheduleSerializer,
-)
+from reports.serializers import CreateScheduleSerializer, ReportScheduleSerializer, UpdateScheduleSerializer
 
 SCHEDULE_ID = OpenApiParameter("schedule_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
 SHOWN = {

@@ -41,7 +41,7 @@ class ApprovalViewSet(ApiViewSet):
         description=openapi.OPEN_TEXT,
         parameters=[IDEMPOTENCY_KEY],
         request=OpenApprovalSerializer,
-        examples=[openapi.QUESTION, openapi.OPENED],
+        examples=[openapi.QUESTION],
         responses={
             201: enveloped(ApprovalDetailSerializer),
             **errors(
@@ -73,7 +73,6 @@ class ApprovalViewSet(ApiViewSet):
         operation_id="listApprovals",
         summary="List approvals, newest first",
         parameters=[openapi.AGENT_FILTER, openapi.STATUS_FILTER, BEFORE, LIMIT],
-        examples=[openapi.LISTED],
         responses={200: paged(ApprovalSerializer, tells_next=True), **errors(*KEYED)},
     )
     def list(self, request: ApiRequest) -> Response:

@@ -182,7 +182,7 @@ def _rows(
 ) -> dict[str, dict[str, QuerySet[Any]]]:
     """Return the rows behind each provision of the AI Act, by the id that reports give it, and by kind."""
     agents, entries = Agent.objects.filter(id=agent.id), entries_of(frame)
-    certificates = Certificate.objects.filter(id=past.certificate and past.certificate.id)
+    certificates = Certificate.objects.filter(id__in=[past.certificate.id] if past.certificate else [])
     return {
         "aia-12-2-a": {"event": events_of(frame)},
         "aia-13": {"agent": agents, "certificate": certificates},
