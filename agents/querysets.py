@@ -32,13 +32,6 @@ class AgentQuerySet(TenantRows["Agent"]):
 
     missing = AgentNotFound
 
-    def with_status(self, status: str | None) -> "AgentQuerySet":
-        return self.filter(status=status) if status else self
-
-    def owned_by(self, email: str | None) -> "AgentQuerySet":
-        """Filter by the owner's address, in any case; all without an address."""
-        return self if email is None else self.filter(owner_email__iexact=email)
-
     def orphaned(self, orphaned: bool | None = True) -> "AgentQuerySet":
         """Return the agents that nobody answers for, but retired ones; the others if False, all if None."""
         return self if orphaned is None else self.filter(IS_ORPHAN if orphaned else ~IS_ORPHAN)
@@ -46,11 +39,8 @@ class AgentQuerySet(TenantRows["Agent"]):
     def dormant(self, is_dormant: bool | None) -> "AgentQuerySet":
         return self if is_dormant is None else self.filter(dormant_at__isnull=not is_dormant)
 
-    def of_blueprint(self, blueprint_id: UUID | None) -> "AgentQuerySet":
-        return self.filter(blueprint_id=blueprint_id) if blueprint_id else self
-
-    def with_model_hash(self, model_hash: str | None) -> "AgentQuerySet":
-        return self.filter(model_hash=model_hash) if model_hash else self
+    def of_blueprint(self, blueprint_id: UUID) -> "AgentQuerySet":
+        return self.filter(blueprint_id=blueprint_id)
 
     def matching(self, text: str | None) -> "AgentQuerySet":
         """Agents that have `text` within their name or id, in any case."""

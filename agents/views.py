@@ -98,12 +98,14 @@ class AgentViewSet(ApiViewSet):
         params = request.query_params
         agents = (
             Agent.objects.for_tenant(request.auth.tenant_id)
-            .of_blueprint(read_id(params, "blueprint_id"))
-            .with_status(read_choice(params, "status", AgentStatus.values))
-            .owned_by(_read_email(params))
+            .where(
+                blueprint_id=read_id(params, "blueprint_id"),
+                status=read_choice(params, "status", AgentStatus.values),
+                owner_email__iexact=_read_email(params),
+                model_hash=read_text(params, "model_hash", max_length=512),
+            )
             .orphaned(read_flag(params, "orphaned"))
             .dormant(read_flag(params, "dormant"))
-            .with_model_hash(read_text(params, "model_hash", max_length=512))
             .matching(read_text(params, "q"))
             .with_tenant()
         )

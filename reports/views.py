@@ -115,11 +115,11 @@ class ReportViewSet(ApiViewSet):
     )
     def list(self, request: ApiRequest) -> Response:
         params = request.query_params
-        kind = read_choice(params, "type", ReportType.values)
-        status = read_choice(params, "status", ReportStatus.values)
-        chosen = {name: value for name, value in (("type", kind), ("status", status)) if value}
-        reports = Report.objects.for_tenant(request.auth.tenant_id).filter(**chosen).without_files()
-        return newest_first(reports, request, ReportSerializer.all_of, field="created_at")
+        reports = Report.objects.for_tenant(request.auth.tenant_id).where(
+            type=read_choice(params, "type", ReportType.values),
+            status=read_choice(params, "status", ReportStatus.values),
+        )
+        return newest_first(reports.without_files(), request, ReportSerializer.all_of, field="created_at")
 
     @extend_schema(
         operation_id="getReport",

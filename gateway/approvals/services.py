@@ -75,7 +75,7 @@ def open_approval(
     digest = receipts.action_hash(action_name, details)
     with environments.atomic():
         agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
-        own = Approval.objects.for_tenant(tenant_id).of_agent(agent.id)
+        own = Approval.objects.for_tenant(tenant_id).filter(agent_id=agent.id)
         for same in own.filter(status=ApprovalStatus.PENDING, action_hash=digest).locked():
             if same.status_at(now) is ApprovalStatus.EXPIRED:
                 _expire(same, "expired", SWEEP, now)

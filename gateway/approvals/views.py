@@ -78,7 +78,7 @@ class ApprovalViewSet(ApiViewSet):
     def list(self, request: ApiRequest) -> Response:
         params, moment = request.query_params, now()
         status = read_choice(params, "status", ApprovalStatus.values)
-        own = Approval.objects.for_tenant(request.auth.tenant_id).of_agent(read_id(params, "agent_id"))
+        own = Approval.objects.for_tenant(request.auth.tenant_id).where(agent_id=read_id(params, "agent_id"))
         return newest_first(
             own.with_status(status, moment),
             request,
