@@ -24,8 +24,8 @@ TEXT = (
     "From figures kept by UTC day of receipt, and the events since: days that the period only touches count "
     "whole. `refused` by the `scope` as an event was recorded (such names are not `used`), by the `gateway`, "
     "or by an `evaluation`, which are minutes old. `unused` is empty unless `is_complete`: an agent with "
-    "more than 200 names a day, 900 octets of names in an event, 2,000 events since the figures, or days past "
-    "their retention, proves no disuse."
+    "more than 200 names a day, 900 octets of names in an event, 2,000 events since the figures, or days "
+    "past their retention, proves no disuse."
 )
 EXAMPLE = OpenApiExample(
     "A quarter",
