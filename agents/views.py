@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter
 from rest_framework.response import Response
 
 from agents import serializers, services
@@ -14,15 +14,12 @@ from agents.models import Agent, AgentStatus
 from agents.serializers import EMAIL_PATTERN, AgentSerializer, shown_agent
 from auditlog.actors.requests import caller_of
 from compliance.api.gate import Scope, require_scope
-from compliance.api.idempotency import idempotent
 from compliance.api.pagination import newest_first, ok, read_choice, read_flag, read_id, read_text
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
-from compliance.api.rest.views import ApiViewSet, validated
+from compliance.api.rest.views import ApiViewSet, listing, operation, validated
 from compliance.core.errors import Invalid
 from tenancy.models import Enforcement
 
-AGENT_ID = OpenApiParameter("agent_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
 FILTERS = [
     OpenApiParameter("status", OpenApiTypes.STR, enum=AgentStatus.values),
     OpenApiParameter("dormant", OpenApiTypes.BOOL, description="Active without an event for too long"),
@@ -62,37 +59,26 @@ class AgentViewSet(ApiViewSet):
     """The tenant's agents."""
 
     schema_tag = "Agents"
-    required_scopes: ClassVar = {
-        "create": Scope.AGENTS_WRITE,
-        "list": Scope.AGENTS_READ,
-        "retrieve": Scope.AGENTS_READ,
-        "partial_update": Scope.AGENTS_WRITE,
-    }
 
-    @extend_schema(
-        operation_id="registerAgent",
-        summary="Register an agent",
+    @operation(
+        "registerAgent",
+        "Register an agent",
+        Scope.AGENTS_WRITE,
+        AgentSerializer,
+        status=201,
         request=serializers.RegisterAgentSerializer,
-        parameters=[IDEMPOTENCY_KEY],
         examples=[REGISTRATION_EXAMPLE],
-        responses={
-            201: enveloped(AgentSerializer),
-            **errors(
-                *KEYED, 409, e404=BlueprintNotFound.message, e422="The agent would go beyond its blueprint"
-            ),
-        },
+        repeats=True,
+        e404=BlueprintNotFound.message,
+        e422="The agent would go beyond its blueprint",
     )
-    @idempotent
     def create(self, request: ApiRequest) -> Response:
         fields = _stated(serializers.RegisterAgentSerializer, request)
         agent = services.register(fields=fields, **caller_of(request))
         return ok(shown_agent(agent), status=201)
 
-    @extend_schema(
-        operation_id="listAgents",
-        summary="List agents, newest first",
-        parameters=[*FILTERS, BEFORE, LIMIT],
-        responses={200: paged(AgentSerializer, tells_next=True), **errors(*KEYED)},
+    @listing(
+        "listAgents", "List agents, newest first", Scope.AGENTS_READ, AgentSerializer, parameters=[*FILTERS]
     )
     def list(self, request: ApiRequest) -> Response:
         params = request.query_params
@@ -113,30 +99,24 @@ class AgentViewSet(ApiViewSet):
             agents, request, lambda rows: [*map(shown_agent, rows)], field="created_at", heavy="metadata"
         )
 
-    @extend_schema(
-        operation_id="getAgent",
-        summary="Fetch an agent",
-        parameters=[AGENT_ID],
-        responses={200: enveloped(AgentSerializer), **errors(*KEYED, e404="Agent not found")},
-    )
+    @operation("getAgent", "Fetch an agent", Scope.AGENTS_READ, AgentSerializer, e404="Agent not found")
     def retrieve(self, request: ApiRequest, agent_id: str) -> Response:
         return ok(shown_agent(Agent.objects.for_tenant(request.auth.tenant_id).with_tenant().find(agent_id)))
 
-    @extend_schema(
-        operation_id="updateAgent",
-        summary="Edit an agent's profile",
+    @operation(
+        "updateAgent",
+        "Edit an agent's profile",
+        Scope.AGENTS_WRITE,
+        serializers.UpdatedAgentSerializer,
         description=(
             "Issued certificates stay as signed: `renewal_needed_for` names the changed fields that take "
             "effect with the next renewal (`POST /v1/agents/{id}/renew`). `enforcement` and `alarm_budget` "
-            "count from the next event on, and their change is audited with what stood before; they take the "
-            "scope `agents:enforcement`, and no key sets `observe`."
+            "count from the next event on, and their change is audited with what stood before; they take the"
+            " scope `agents:enforcement`, and no key sets `observe`."
         ),
-        parameters=[AGENT_ID],
         request=serializers.UpdateAgentSerializer,
-        responses={
-            200: enveloped(serializers.UpdatedAgentSerializer),
-            **errors(*KEYED, e404="Agent not found", e422="Retired, or beyond its blueprint"),
-        },
+        e404="Agent not found",
+        e422="Retired, or beyond its blueprint",
     )
     def partial_update(self, request: ApiRequest, agent_id: str) -> Response:
         changes = _stated(serializers.UpdateAgentSerializer, request)

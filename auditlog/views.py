@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.response import Response
 
 from auditlog.exporting.export import open_export
@@ -17,8 +17,8 @@ from compliance.api.gate import Scope
 from compliance.api.pagination import keyset_page, page, read_choice, read_limit
 from compliance.api.rest.fields import RowSerializer
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.schema import BEFORE, EXACT_LIMIT, KEYED, MOMENT, errors, paged
-from compliance.api.rest.views import ApiViewSet
+from compliance.api.rest.schema import BEFORE, EXACT_LIMIT, MOMENT, paged
+from compliance.api.rest.views import ApiViewSet, operation
 from compliance.core.clock import now
 
 _TEXT: dict[str, Any] = {"type": "string", "maxLength": 255}
@@ -61,13 +61,13 @@ class AuditLogViewSet(ApiViewSet):
     """The tenant's audit log, newest first."""
 
     schema_tag = "Audit log"
-    required_scopes: ClassVar = {"list": Scope.AUDIT_READ}
 
-    @extend_schema(
-        operation_id="listAuditLog",
-        summary="Query the audit log",
+    @operation(
+        "listAuditLog",
+        "Query the audit log",
+        Scope.AUDIT_READ,
+        paged(AuditLogSerializer),
         parameters=[*FILTERS, BEFORE, EXACT_LIMIT],
-        responses={200: paged(AuditLogSerializer), **errors(*KEYED)},
     )
     def list(self, request: ApiRequest) -> Response:
         filters = EntryFilters.read(request.query_params)
@@ -81,11 +81,15 @@ class AuditExportViewSet(ApiViewSet):
     """The tenant's entries with their proofs, as a file."""
 
     schema_tag = "Audit log"
-    required_scopes: ClassVar = {"retrieve": Scope.AUDIT_READ}
 
-    @extend_schema(
-        operation_id="exportAuditLog",
-        summary="Export the audit log with proofs",
+    @operation(
+        "exportAuditLog",
+        "Export the audit log with proofs",
+        Scope.AUDIT_READ,
+        {
+            (200, "application/jsonl"): OpenApiResponse(OpenApiTypes.BINARY, "The export"),
+            (200, "text/csv"): OpenApiResponse(OpenApiTypes.BINARY, "The export"),
+        },
         description=(
             "The sealed entries in the order of the tree, each with what opens its leaf and its inclusion "
             "proof under the checkpoint of the header; docs/audit-log.md. Entries not sealed yet are left "
@@ -100,11 +104,7 @@ class AuditExportViewSet(ApiViewSet):
                 "before", BEFORE.type, description="Entries earlier than this ISO 8601 date-time."
             ),
         ],
-        responses={
-            (200, "application/jsonl"): OpenApiResponse(OpenApiTypes.BINARY, "The export"),
-            (200, "text/csv"): OpenApiResponse(OpenApiTypes.BINARY, "The export"),
-            **errors(*KEYED, e404="The audit log has no checkpoint yet"),
-        },
+        e404="The audit log has no checkpoint yet",
     )
     def retrieve(self, request: ApiRequest) -> StreamingHttpResponse:
         name = read_choice(request.query_params, "format", list(FORMATS)) or "jsonl"

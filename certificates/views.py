@@ -3,15 +3,14 @@
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework.response import Response
 
 from agents.models import Agent
 from agents.serializers import AgentSerializer, ReasonSerializer, shown_agent
-from agents.views import AGENT_ID
 from auditlog.actors.requests import caller_of
 from certificates import services
 from certificates.issuing import issuance
@@ -23,7 +22,6 @@ from certificates.serializers import (
     RevocationSerializer,
 )
 from compliance.api.gate import Scope
-from compliance.api.idempotency import idempotent
 from compliance.api.pagination import (
     newest_first,
     ok,
@@ -33,43 +31,23 @@ from compliance.api.pagination import (
 )
 from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.schema import (
-    BEFORE,
-    IDEMPOTENCY_KEY,
-    KEYED,
-    LIMIT,
     MOMENT,
-    enveloped,
-    errors,
-    paged,
 )
-from compliance.api.rest.views import ApiViewSet, validated
+from compliance.api.rest.views import ApiViewSet, listing, operation, validated
 from compliance.core.clock import now
 
-CERTIFICATE_ID = OpenApiParameter("certificate_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
+
+def issues(operation_id: str, summary: str, **described: Any) -> Any:
+    """The operation of an endpoint that issues a certificate."""
+    described["e503"] = "KMS signing service unavailable"
+    scope, answer = Scope.CERTIFICATES_ISSUE, CertificateSerializer
+    return operation(operation_id, summary, scope, answer, status=201, repeats=True, **described)
 
 
-def issues(*statuses: int, parameter: OpenApiParameter, request: Any = None, **described: str) -> Any:
-    """The schema of an endpoint that issues a certificate; `e404="…"` describes an error."""
-    messages = {name: described.pop(name) for name in ("e404", "e409", "e422") if name in described}
-    return extend_schema(
-        **described,  # type: ignore[arg-type]
-        parameters=[parameter, IDEMPOTENCY_KEY],
-        request=request,
-        responses={
-            201: enveloped(CertificateSerializer),
-            **errors(*KEYED, *statuses, e503="KMS signing service unavailable", **messages),
-        },
-    )
-
-
-def changes_agent(*, e422: str, **described: str) -> Any:
-    """The schema of an endpoint that changes an agent's status for a reason."""
-    return extend_schema(
-        **described,  # type: ignore[arg-type]
-        parameters=[AGENT_ID],
-        request=ReasonSerializer,
-        responses={200: enveloped(AgentSerializer), **errors(*KEYED, e404="Agent not found", e422=e422)},
-    )
+def changes_agent(operation_id: str, summary: str, **described: Any) -> Any:
+    """The operation of an endpoint that changes an agent's status for a reason."""
+    described |= {"request": ReasonSerializer, "e404": "Agent not found"}
+    return operation(operation_id, summary, Scope.AGENTS_WRITE, AgentSerializer, **described)
 
 
 def _renewed(request: ApiRequest, service: Callable[..., Certificate], **target: str) -> Response:
@@ -94,33 +72,23 @@ def _changed(request: ApiRequest, service: Callable[..., Agent], agent_id: str) 
 
 class AgentCertificateViewSet(ApiViewSet):
     schema_tag = "Certificates"
-    required_scopes: ClassVar = {
-        "certify": Scope.CERTIFICATES_ISSUE,
-        "renew": Scope.CERTIFICATES_ISSUE,
-        "suspend": Scope.AGENTS_WRITE,
-        "reinstate": Scope.AGENTS_WRITE,
-        "retire": Scope.AGENTS_WRITE,
-    }
 
     @issues(
-        parameter=AGENT_ID,
-        operation_id="certifyAgent",
-        summary="Issue a certificate for an agent",
+        "certifyAgent",
+        "Issue a certificate for an agent",
+        request=None,
         description="With an RSA-2048 key of its own; a pending agent becomes active.",
         e404="Agent not found",
         e409="Agent already has an active certificate",
         e422="The agent is suspended or retired, or has no owner and its tenant requires one",
     )
-    @idempotent
     def certify(self, request: ApiRequest, agent_id: str) -> Response:
         return _issued(request, issuance.issue, agent_id=agent_id)
 
     @issues(
-        409,
-        parameter=AGENT_ID,
+        "renewAgentCertificate",
+        "Issue a successor of the agent's active certificate",
         request=RenewalSerializer,
-        operation_id="renewAgentCertificate",
-        summary="Issue a successor of the agent's active certificate",
         description=(
             "With a new key and serial number, for the profile of today. The old one is superseded, with "
             "`overlap_seconds` only after that time: both are valid meanwhile, and what stops the agent or "
@@ -130,13 +98,12 @@ class AgentCertificateViewSet(ApiViewSet):
         e404="Agent not found",
         e422="Agent has no active certificate",
     )
-    @idempotent
     def renew(self, request: ApiRequest, agent_id: str) -> Response:
         return _renewed(request, issuance.renew_of_agent, agent_id=agent_id)
 
     @changes_agent(
-        operation_id="suspendAgent",
-        summary="Suspend an agent and put its certificate on hold",
+        "suspendAgent",
+        "Suspend an agent and put its certificate on hold",
         description=(
             "The certificate is `revoked` with the reason `certificateHold` at the next verify, in OCSP and "
             "on the revocation lists, until the agent is reinstated. `reason` is kept with the agent and in "
@@ -148,8 +115,8 @@ class AgentCertificateViewSet(ApiViewSet):
         return _changed(request, services.suspend_agent, agent_id)
 
     @changes_agent(
-        operation_id="reinstateAgent",
-        summary="Reinstate a suspended agent",
+        "reinstateAgent",
+        "Reinstate a suspended agent",
         description=(
             "Its certificate comes off hold and the agent is `active` at once. Where the certificate was "
             "revoked for good (an automatic revocation does) or has ended, the agent becomes `pending`, and "
@@ -163,8 +130,8 @@ class AgentCertificateViewSet(ApiViewSet):
         return _changed(request, partial(services.reinstate_agent, may_undo_stop=may_undo_stop), agent_id)
 
     @changes_agent(
-        operation_id="retireAgent",
-        summary="Retire an agent for good",
+        "retireAgent",
+        "Retire an agent for good",
         description="Its certificate is revoked as `cessationOfOperation`.",
         e422="Agent is retired",
     )
@@ -176,25 +143,18 @@ class CertificateViewSet(ApiViewSet):
     """The tenant's certificates."""
 
     schema_tag = "Certificates"
-    required_scopes: ClassVar = {
-        "list": Scope.AGENTS_READ,
-        "retrieve": Scope.AGENTS_READ,
-        "revoke": Scope.CERTIFICATES_REVOKE,
-        "renew": Scope.CERTIFICATES_ISSUE,
-    }
 
-    @extend_schema(
-        operation_id="listCertificates",
-        summary="List certificates, newest first",
+    @listing(
+        "listCertificates",
+        "List certificates, newest first",
+        Scope.AGENTS_READ,
+        CertificateSerializer,
         parameters=[
             OpenApiParameter("agent_id", OpenApiTypes.UUID),
             OpenApiParameter("status", OpenApiTypes.STR, enum=CertificateStatus.values),
             OpenApiParameter("expires_after", MOMENT),
             OpenApiParameter("expires_before", MOMENT),
-            BEFORE,
-            LIMIT,
         ],
-        responses={200: paged(CertificateSerializer, tells_next=True), **errors(*KEYED)},
     )
     def list(self, request: ApiRequest) -> Response:
         params, moment = request.query_params, now()
@@ -211,35 +171,31 @@ class CertificateViewSet(ApiViewSet):
             field="issued_at",
         )
 
-    @extend_schema(
-        operation_id="getCertificate",
-        summary="Fetch a certificate",
-        parameters=[CERTIFICATE_ID],
-        responses={200: enveloped(CertificateSerializer), **errors(*KEYED, e404="Certificate not found")},
+    @operation(
+        "getCertificate",
+        "Fetch a certificate",
+        Scope.AGENTS_READ,
+        CertificateSerializer,
+        e404="Certificate not found",
     )
     def retrieve(self, request: ApiRequest, certificate_id: str) -> Response:
         certificate = Certificate.objects.for_tenant(request.auth.tenant_id).find(certificate_id)
         return ok(CertificateSerializer(certificate, context={"now": now()}).data)
 
-    @extend_schema(
-        operation_id="revokeCertificate",
-        summary="Revoke a certificate",
+    @operation(
+        "revokeCertificate",
+        "Revoke a certificate",
+        Scope.CERTIFICATES_REVOKE,
+        RevocationSerializer,
         description=(
             "The next verify shows it; the revocation list follows within seconds. A certificate on hold is "
             "revoked for good, and stays revoked as of the hold's beginning. With an agent's current "
             "certificate goes the one that overlaps with it."
         ),
-        parameters=[CERTIFICATE_ID],
         request=ReasonInputSerializer,
-        responses={
-            200: enveloped(RevocationSerializer),
-            **errors(
-                *KEYED,
-                e404="Certificate not found",
-                e409="Certificate is already revoked",
-                e422="Certificate has expired",
-            ),
-        },
+        e404="Certificate not found",
+        e409="Certificate is already revoked",
+        e422="Certificate has expired",
     )
     def revoke(self, request: ApiRequest, certificate_id: str) -> Response:
         certificate = services.revoke(
@@ -250,10 +206,9 @@ class CertificateViewSet(ApiViewSet):
         return ok(RevocationSerializer(certificate).data)
 
     @issues(
-        parameter=CERTIFICATE_ID,
+        "renewCertificate",
+        "Issue a successor and supersede this certificate",
         request=RenewalSerializer,
-        operation_id="renewCertificate",
-        summary="Issue a successor and supersede this certificate",
         description=(
             "The successor has a new key and serial number, for the agent's profile of today. With "
             "`overlap_seconds` this one stays valid for so long. An agent is renewed once a minute at most; "
@@ -263,6 +218,5 @@ class CertificateViewSet(ApiViewSet):
         e409="Certificate is already revoked",
         e422="Certificate has expired",
     )
-    @idempotent
     def renew(self, request: ApiRequest, certificate_id: str) -> Response:
         return _renewed(request, issuance.renew, certificate_id=certificate_id)

@@ -1,7 +1,7 @@
 """`/v1/agents/{id}/delegation`, `/v1/delegation/verify`, `/v1/delegations`, status lists and the JWKS."""
 
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any
 
 from django.http import HttpResponse
 from django.utils.cache import get_conditional_response
@@ -17,7 +17,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents.errors import AgentNotFound
-from agents.views import AGENT_ID
 from auditlog.actors.requests import caller_of
 from auditlog.vocabulary import Actor
 from compliance.api.gate import Scope
@@ -25,16 +24,11 @@ from compliance.api.idempotency import idempotent
 from compliance.api.pagination import keyset_page, ok, page, read_choice, read_cursor, read_id, read_limit
 from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.schema import (
-    BEFORE,
     IDEMPOTENCY_KEY,
-    KEYED,
-    LIMIT,
     PUBLIC,
-    enveloped,
     errors,
-    paged,
 )
-from compliance.api.rest.views import ApiViewSet, PublicViewSet, validated
+from compliance.api.rest.views import ApiViewSet, PublicViewSet, listing, operation, validated
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
@@ -48,7 +42,6 @@ from delegation.lifecycle import JWKS_MAX_AGE
 from delegation.models import IssuedToken
 from delegation.token_keys import keys
 
-TOKEN_ID = OpenApiParameter("token_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
 ACTIVE = {"true": True, "false": False}
 NOT_FOUND = IssuedTokenNotFound.message
 ENVIRONMENT = OpenApiParameter("environment", OpenApiTypes.STR, enum=[item.value for item in Environment])
@@ -70,31 +63,25 @@ VERDICT_ENVELOPE: Any = inline_serializer("DelegationVerdictEnvelope", {"data": 
 
 class AgentDelegationViewSet(ApiViewSet):
     schema_tag = "Delegation"
-    required_scopes: ClassVar = {"create": Scope.DELEGATIONS_ISSUE, "credential": Scope.AGENTS_READ}
 
-    @extend_schema(
-        operation_id="issueDelegation",
-        summary="Issue a delegation token",
+    @operation(
+        "issueDelegation",
+        "Issue a delegation token",
+        Scope.DELEGATIONS_ISSUE,
+        serializers.DelegationSerializer,
         description=(
-            "A signed statement of who acts for whom, root to current, in the manner of RFC 8693. The "
-            "agent must be neither suspended nor retired, and its latest certificate, if any, active. "
-            "The text of the token is kept nowhere; `GET /v1/delegations` and `delegation.issued` in the "
-            "audit log tell of it."
+            "A signed statement of who acts for whom, root to current, in the manner of RFC 8693. The agent "
+            "must be neither suspended nor retired, and its latest certificate, if any, active. The text of "
+            "the token is kept nowhere; `GET /v1/delegations` and `delegation.issued` in the audit log tell "
+            "of it."
         ),
-        parameters=[AGENT_ID, IDEMPOTENCY_KEY, DPOP],
+        parameters=[IDEMPOTENCY_KEY, DPOP],
         request=serializers.IssueDelegationSerializer,
         examples=[examples.GRANT, examples.REDELEGATION, examples.ISSUED],
-        responses={
-            200: enveloped(serializers.DelegationSerializer),
-            **errors(
-                *KEYED,
-                409,
-                e400="invalid_dpop_proof: the proof was used before",
-                e404="Agent not found",
-                e422="The scope exceeds the agent's permitted actions: place_order",
-                e503="KMS signing service unavailable",
-            ),
-        },
+        e400="invalid_dpop_proof: the proof was used before",
+        e404="Agent not found",
+        e422="The scope exceeds the agent's permitted actions: place_order",
+        e503="KMS signing service unavailable",
     )
     def create(self, request: ApiRequest, agent_id: str) -> Response:
         body, moment = validated(serializers.IssueDelegationSerializer, request), now()
@@ -124,26 +111,21 @@ class AgentDelegationViewSet(ApiViewSet):
         )
         return ok(serializers.DelegationSerializer(issued).data)
 
-    @extend_schema(
-        operation_id="getAgentCredential",
-        summary="Fetch an agent's verifiable credential",
+    @operation(
+        "getAgentCredential",
+        "Fetch an agent's verifiable credential",
+        Scope.AGENTS_READ,
+        serializers.AgentCredentialSerializer,
         description=(
             "What the certificate in force states, as a W3C Verifiable Credential 2.0 in a JWT, signed anew "
             "for a day at most by a key of `/.well-known/jwks.json`. `credentialStatus` and the claim "
-            "`status` name its bit in a status list (`GET /v1/status-lists/{list_id}`): 1 while the agent or "
-            "the certificate is stopped. Audited as `credential.issued`."
+            "`status` name its bit in a status list (`GET /v1/status-lists/{list_id}`): 1 while the agent or"
+            " the certificate is stopped. Audited as `credential.issued`."
         ),
-        parameters=[AGENT_ID],
         examples=[examples.CREDENTIAL],
-        responses={
-            200: enveloped(serializers.AgentCredentialSerializer),
-            **errors(
-                *KEYED,
-                e404=AgentNotFound.message,
-                e422=AgentDoesNotStand.message,
-                e503="KMS signing service unavailable",
-            ),
-        },
+        e404=AgentNotFound.message,
+        e422=AgentDoesNotStand.message,
+        e503="KMS signing service unavailable",
     )
     def credential(self, request: ApiRequest, agent_id: str) -> Response:
         issued = issue_credential(
@@ -201,15 +183,12 @@ class DelegationViewSet(ApiViewSet):
     """The tokens that the tenant's agents issued, without their text."""
 
     schema_tag = "Delegation"
-    required_scopes: ClassVar = {
-        "list": Scope.DELEGATIONS_READ,
-        "retrieve": Scope.DELEGATIONS_READ,
-        "revoke": Scope.DELEGATIONS_REVOKE,
-    }
 
-    @extend_schema(
-        operation_id="listDelegations",
-        summary="List issued delegation tokens, newest first",
+    @listing(
+        "listDelegations",
+        "List issued delegation tokens, newest first",
+        Scope.DELEGATIONS_READ,
+        serializers.IssuedTokenSerializer,
         description=(
             "Tokens of the tenant's agents, until a week after they have expired. `active=true` keeps those "
             "that stand now: unexpired, unrevoked with all tokens they came of, and every agent behind them "
@@ -218,11 +197,8 @@ class DelegationViewSet(ApiViewSet):
         parameters=[
             OpenApiParameter("agent_id", OpenApiTypes.UUID),
             OpenApiParameter("active", OpenApiTypes.STR, enum=list(ACTIVE)),
-            BEFORE,
-            LIMIT,
         ],
         examples=[examples.LISTED],
-        responses={200: paged(serializers.IssuedTokenSerializer, tells_next=True), **errors(*KEYED)},
     )
     def list(self, request: ApiRequest) -> Response:
         params, moment = request.query_params, now()
@@ -236,36 +212,32 @@ class DelegationViewSet(ApiViewSet):
         shown = [serializers.IssuedTokenSerializer(one).data for one in listed(found.rows, now=moment)]
         return page(shown, next_cursor=found.next_cursor, has_next_page=found.has_next)
 
-    @extend_schema(
-        operation_id="getDelegation",
-        summary="Fetch an issued delegation token",
-        parameters=[TOKEN_ID],
+    @operation(
+        "getDelegation",
+        "Fetch an issued delegation token",
+        Scope.DELEGATIONS_READ,
+        serializers.IssuedTokenSerializer,
         examples=[examples.STANDING],
-        responses={
-            200: enveloped(serializers.IssuedTokenSerializer),
-            **errors(*KEYED, e404=NOT_FOUND),
-        },
+        e404=NOT_FOUND,
     )
     def retrieve(self, request: ApiRequest, token_id: str) -> Response:
         row = IssuedToken.objects.for_tenant(request.auth.tenant_id).find(token_id)
         return _shown(row)
 
-    @extend_schema(
-        operation_id="revokeDelegation",
-        summary="Revoke a delegation token and all that came of it",
+    @operation(
+        "revokeDelegation",
+        "Revoke a delegation token and all that came of it",
+        Scope.DELEGATIONS_REVOKE,
+        serializers.IssuedTokenSerializer,
         description=(
             "The token and every token handed on from it, of any tenant, stop counting at once for "
             "introspection, gateways and handing on, and within seconds in the status list. Verification of "
             "the signature alone does not show it. Revoking again changes nothing. Audited as "
             "`delegation.revoked`."
         ),
-        parameters=[TOKEN_ID],
         request=serializers.RevokeDelegationSerializer,
         examples=[examples.REVOCATION, examples.REVOKED],
-        responses={
-            200: enveloped(serializers.IssuedTokenSerializer),
-            **errors(*KEYED, e404=NOT_FOUND),
-        },
+        e404=NOT_FOUND,
     )
     def revoke(self, request: ApiRequest, token_id: str) -> Response:
         row = services.revoke(

@@ -1,25 +1,25 @@
 """`/v1/events`."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 from uuid import UUID
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 from rest_framework.response import Response
 from rest_framework.throttling import BaseThrottle
 
 from agents.models import Agent
 from auditlog.actors.requests import caller_of
 from compliance.api.gate import Scope
-from compliance.api.idempotency import idempotent, in_portions
+from compliance.api.idempotency import in_portions
 from compliance.api.pagination import newest_first, ok, read_choice, read_id
 from compliance.api.rest.endpoints import respond
 from compliance.api.rest.parsers import NDJSONParser, StrictJSONParser
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
+from compliance.api.rest.schema import IDEMPOTENCY_KEY, enveloped
 from compliance.api.rest.throttling import EventsThrottle, count_the_rest
-from compliance.api.rest.views import ApiViewSet, validated
+from compliance.api.rest.views import ApiViewSet, listing, operation, validated
 from compliance.core.clock import now
 from compliance.core.errors import ServiceError
 from events import services
@@ -40,7 +40,6 @@ from events.serializers import (
     shown_result,
 )
 
-EVENT_ID = OpenApiParameter("event_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
 FILTERS = [
     OpenApiParameter("agent_id", OpenApiTypes.UUID),
     OpenApiParameter("band", OpenApiTypes.STR, enum=RiskBand.values),
@@ -71,39 +70,33 @@ class EventViewSet(ApiViewSet):
     """`/v1/events` but for batches."""
 
     schema_tag = "Events"
-    required_scopes: ClassVar = {
-        "create": RECORD_EVENT.scope,
-        "list": Scope.EVENTS_READ,
-        "retrieve": Scope.EVENTS_READ,
-        "review": Scope.EVENTS_REVIEW,
-    }
 
     def get_throttles(self) -> list[BaseThrottle]:
         return [EventsThrottle()] if self.action == "create" else super().get_throttles()
 
-    @extend_schema(
-        operation_id="recordEvent",
-        summary="Record an agent's action and score its risk",
+    @operation(
+        "recordEvent",
+        "Record an agent's action and score its risk",
+        Scope.EVENTS_WRITE,
+        BehaviorEventSerializer,
+        status=201,
         description="Three events of score 0.85 or higher within 15 minutes revoke the agent's certificate.",
         request={"application/json": RECORD_EVENT_SCHEMA},
-        parameters=[IDEMPOTENCY_KEY],
         examples=[EVENT_EXAMPLE],
-        responses={
-            201: enveloped(BehaviorEventSerializer),
-            **errors(
-                *KEYED, 409, e400="Invalid action_type", e404="Agent not found", e422="Agent is not active"
-            ),
-        },
+        repeats=True,
+        e400="Invalid action_type",
+        e404="Agent not found",
+        e422="Agent is not active",
     )
-    @idempotent
     def create(self, request: ApiRequest) -> Response:
         return respond(RECORD_EVENT, request)
 
-    @extend_schema(
-        operation_id="listEvents",
-        summary="List events, newest first",
-        parameters=[*FILTERS, BEFORE, LIMIT],
-        responses={200: paged(BehaviorEventSerializer, tells_next=True), **errors(*KEYED)},
+    @listing(
+        "listEvents",
+        "List events, newest first",
+        Scope.EVENTS_READ,
+        BehaviorEventSerializer,
+        parameters=[*FILTERS],
     )
     def list(self, request: ApiRequest) -> Response:
         params, tenant_id = request.query_params, request.auth.tenant_id
@@ -121,35 +114,36 @@ class EventViewSet(ApiViewSet):
             events, request, lambda rows: [*map(shown, rows)], field="occurred_at", heavy="details"
         )
 
-    @extend_schema(
-        operation_id="getEvent",
-        summary="Fetch an event and why it scored as it did",
-        parameters=[EVENT_ID],
-        responses={200: enveloped(ExplainedEventSerializer), **errors(*KEYED, e404="Event not found")},
+    @operation(
+        "getEvent",
+        "Fetch an event and why it scored as it did",
+        Scope.EVENTS_READ,
+        ExplainedEventSerializer,
+        e404="Event not found",
     )
     def retrieve(self, request: ApiRequest, event_id: str) -> Response:
         event = BehaviorEvent.objects.for_tenant(request.auth.tenant_id).find(event_id)
         event.review = EventReview.objects.that_counts(event.id)
         return ok(shown_explained(event))
 
-    @extend_schema(
-        operation_id="reviewEvent",
-        summary="Say what an event was: part of an attack, or ordinary after all",
-        description=(
-            "Any event can be reviewed: a missed attack scored low. A later verdict replaces an earlier one; "
-            "each is kept and audited. Repeating the present verdict, with its note or none, answers 200. "
-            "Confirming marks the places that the event names and that are not common: `marked`."
-        ),
-        parameters=[EVENT_ID, IDEMPOTENCY_KEY],
-        request=ReviewSerializer,
-        examples=REVIEW_EXAMPLES,
-        responses={
+    @operation(
+        "reviewEvent",
+        "Say what an event was: part of an attack, or ordinary after all",
+        Scope.EVENTS_REVIEW,
+        {
             200: OpenApiResponse(enveloped(EventReviewSerializer), "The verdict was already this one"),
             201: enveloped(EventReviewSerializer),
-            **errors(*KEYED, 409, e404="Event not found"),
         },
+        description=(
+            "Any event can be reviewed: a missed attack scored low. A later verdict replaces an earlier one;"
+            " each is kept and audited. Repeating the present verdict, with its note or none, answers 200. "
+            "Confirming marks the places that the event names and that are not common: `marked`."
+        ),
+        request=ReviewSerializer,
+        examples=REVIEW_EXAMPLES,
+        repeats=True,
+        e404="Event not found",
     )
-    @idempotent
     def review(self, request: ApiRequest, event_id: str) -> Response:
         given = validated(ReviewSerializer, request)
         found, is_new = reviewing.review(
@@ -169,23 +163,23 @@ class EventBatchViewSet(ApiViewSet):
     """Many events in one request."""
 
     schema_tag = "Events"
-    required_scopes: ClassVar = {"create": Scope.EVENTS_WRITE}
     throttle_classes = (EventsThrottle,)
     parser_classes = (StrictJSONParser, EventLinesParser)
 
-    @extend_schema(
-        operation_id="recordEvents",
-        summary="Record up to 1,000 actions at once",
+    @operation(
+        "recordEvents",
+        "Record up to 1,000 actions at once",
+        Scope.EVENTS_WRITE,
+        enveloped(BatchResultSerializer, many=True),
         description=(
             "Scored and stored in their order, each with its own result. As `application/x-ndjson`, each "
             "line holds one event. Each event counts as a request against the rate limit, each 4 KiB of the "
-            "body as one at least. An event whose agent another request was changing has status 409: send it "
-            "again."
+            "body as one at least. An event whose agent another request was changing has status 409: send it"
+            " again."
         ),
         request={"application/json": RECORD_BATCH_SCHEMA, "application/x-ndjson": OpenApiTypes.STR},
         parameters=[IDEMPOTENCY_KEY],
         examples=[BATCH_EXAMPLE],
-        responses={200: enveloped(BatchResultSerializer, many=True), **errors(*KEYED, 409)},
     )
     def create(self, request: ApiRequest) -> Response:
         items, moment = read_batch(request.data), now()

@@ -8,12 +8,9 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter
 
 from compliance.api.answers import service_header
-from compliance.api.rest.schema import KEYED, errors
 from gateway.deciding.identity import NAMES
 from gateway.deciding.refusals import DECISION, DENY
 from gateway.deciding.requests import ACTION, KEY, ROUTE, SERIAL
-
-ROUTE_ID: Final = OpenApiParameter("route_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
 
 
 class GatewayScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
@@ -52,12 +49,6 @@ AUTHORIZE_TEXT: Final = (
     f"`{service_header(DECISION)}: {DENY}`; an answer without that header is the gateway's own fault or the "
     "service's, and nothing may pass on it either. An action outside the certificate's scope is recorded as "
     "an event of the agent."
-)
-REFUSALS: Final = errors(
-    *KEYED,
-    e401="The token has expired",
-    e403="Scope violation",
-    e404="Gateway route not found",
 )
 _AGENT: Final = "01a0b2c4-7b1e-7c31-8d55-0d2f5a1c9e77"
 PASSAGE: Final = OpenApiExample(

@@ -11,13 +11,12 @@ from rest_framework.response import Response
 
 from auditlog.actors.requests import caller_of
 from compliance.api.gate import GateRequest, Scope
-from compliance.api.idempotency import idempotent
 from compliance.api.pagination import ok
 from compliance.api.rest.endpoints import respond
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.schema import IDEMPOTENCY_KEY, KEYED, enveloped, errors
+from compliance.api.rest.schema import enveloped
 from compliance.api.rest.throttling import GatewayThrottle
-from compliance.api.rest.views import ApiViewSet, validated
+from compliance.api.rest.views import ApiViewSet, operation, validated
 from compliance.core import environments
 from gateway import openapi, serializers, services
 from gateway.endpoints import AUTHORIZE, gateway_key
@@ -43,7 +42,6 @@ class GatewayDecisionViewSet(ApiViewSet):
     schema_tag = "Gateway"
     authentication_classes = (GatewayAuthentication,)
     throttle_classes = (GatewayThrottle,)
-    required_scopes: ClassVar = {"authorize": Scope.GATEWAY_AUTHORIZE, "check": Scope.GATEWAY_AUTHORIZE}
 
     @classmethod
     def presented_key(cls, request: HttpRequest) -> str | None:
@@ -59,13 +57,17 @@ class GatewayDecisionViewSet(ApiViewSet):
         response["Cache-Control"] = "no-store"
         return response
 
-    @extend_schema(
-        operation_id="authorizeRequest",
-        summary="Decide whether a request may pass a gateway",
+    @operation(
+        "authorizeRequest",
+        "Decide whether a request may pass a gateway",
+        Scope.GATEWAY_AUTHORIZE,
+        serializers.PassageSerializer,
         description=openapi.AUTHORIZE_TEXT,
         parameters=openapi.HEADERS,
         examples=[openapi.PASSAGE],
-        responses={200: enveloped(serializers.PassageSerializer), **openapi.REFUSALS},
+        e401="The token has expired",
+        e403="Scope violation",
+        e404=NOT_FOUND,
     )
     def authorize(self, request: ApiRequest) -> Response:
         return respond(AUTHORIZE, request)
@@ -75,6 +77,7 @@ class GatewayForwardViewSet(GatewayDecisionViewSet):
     """The same decision for gateways that ask with the client's own method, host and path (Envoy)."""
 
     http_method_names = list(METHODS)
+    required_scopes: ClassVar = {"check": Scope.GATEWAY_AUTHORIZE}
     ignores_unknown_parameters = True  # they are those of the request that is decided about
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
@@ -99,70 +102,63 @@ class GatewayRouteViewSet(ApiViewSet):
     """The routes of the tenant's gateways."""
 
     schema_tag = "Gateway"
-    required_scopes: ClassVar = {
-        **dict.fromkeys(("list", "retrieve"), Scope.GATEWAY_READ),
-        **dict.fromkeys(("create", "partial_update", "destroy"), Scope.GATEWAY_WRITE),
-    }
 
-    @extend_schema(
-        operation_id="createGatewayRoute",
-        summary="Create a gateway route",
+    @operation(
+        "createGatewayRoute",
+        "Create a gateway route",
+        Scope.GATEWAY_WRITE,
+        GatewayRouteSerializer,
+        status=201,
         request=serializers.CreateRouteSerializer,
-        parameters=[IDEMPOTENCY_KEY],
         examples=[openapi.NEW_ROUTE, openapi.A_ROUTE],
-        responses={
-            201: enveloped(GatewayRouteSerializer),
-            **errors(*KEYED, e409="The tenant has a gateway route of this name"),
-        },
+        repeats=True,
+        e409="The tenant has a gateway route of this name",
     )
-    @idempotent
     def create(self, request: ApiRequest) -> Response:
         fields = validated(serializers.CreateRouteSerializer, request)
         route = services.create(fields=fields, **caller_of(request))
         return ok(GatewayRouteSerializer(route).data, status=201)
 
-    @extend_schema(
-        operation_id="listGatewayRoutes",
-        summary="List gateway routes by name",
-        responses={200: enveloped(GatewayRouteSerializer, many=True), **errors(*KEYED)},
+    @operation(
+        "listGatewayRoutes",
+        "List gateway routes by name",
+        Scope.GATEWAY_READ,
+        enveloped(GatewayRouteSerializer, many=True),
     )
     def list(self, request: ApiRequest) -> Response:
         routes = GatewayRoute.objects.for_tenant(request.auth.tenant_id).order_by("name", "id")
         return ok(GatewayRouteSerializer(routes, many=True).data)
 
-    @extend_schema(
-        operation_id="getGatewayRoute",
-        summary="Fetch a gateway route",
-        parameters=[openapi.ROUTE_ID],
-        responses={200: enveloped(GatewayRouteSerializer), **errors(*KEYED, e404=NOT_FOUND)},
+    @operation(
+        "getGatewayRoute", "Fetch a gateway route", Scope.GATEWAY_READ, GatewayRouteSerializer, e404=NOT_FOUND
     )
     def retrieve(self, request: ApiRequest, route_id: str) -> Response:
         route = GatewayRoute.objects.for_tenant(request.auth.tenant_id).find(route_id)
         return ok(GatewayRouteSerializer(route).data)
 
-    @extend_schema(
-        operation_id="updateGatewayRoute",
-        summary="Edit a gateway route",
+    @operation(
+        "updateGatewayRoute",
+        "Edit a gateway route",
+        Scope.GATEWAY_WRITE,
+        GatewayRouteSerializer,
         description="A change counts within a second.",
-        parameters=[openapi.ROUTE_ID],
         request=serializers.UpdateRouteSerializer,
         examples=[openapi.CHANGE, openapi.A_ROUTE],
-        responses={
-            200: enveloped(GatewayRouteSerializer),
-            **errors(*KEYED, e404=NOT_FOUND, e409="The tenant has a gateway route of this name"),
-        },
+        e404=NOT_FOUND,
+        e409="The tenant has a gateway route of this name",
     )
     def partial_update(self, request: ApiRequest, route_id: str) -> Response:
         changes = validated(serializers.UpdateRouteSerializer, request)
         route = services.update(route_id=route_id, changes=changes, **caller_of(request))
         return ok(GatewayRouteSerializer(route).data)
 
-    @extend_schema(
-        operation_id="deleteGatewayRoute",
-        summary="Delete a gateway route",
+    @operation(
+        "deleteGatewayRoute",
+        "Delete a gateway route",
+        Scope.GATEWAY_WRITE,
+        status=204,
         description="Within a second its gateway gets a 404, and so lets nothing pass.",
-        parameters=[openapi.ROUTE_ID],
-        responses={204: None, **errors(*KEYED, e404=NOT_FOUND)},
+        e404=NOT_FOUND,
     )
     def destroy(self, request: ApiRequest, route_id: str) -> Response:
         services.delete(route_id=route_id, **caller_of(request))

@@ -1,20 +1,18 @@
 """`/v1/reports`: request a report, poll it, read it as JSON or PDF."""
 
-from typing import ClassVar
+from typing import Any
 
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 from rest_framework.response import Response
 
 from auditlog.actors.requests import caller_of, record_taken
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.api.gate import Scope
-from compliance.api.idempotency import idempotent
 from compliance.api.pagination import newest_first, ok, read_choice
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
-from compliance.api.rest.views import ApiViewSet, validated
+from compliance.api.rest.views import ApiViewSet, listing, operation, validated
 from reports import services
 from reports.bundles.archive import file_of
 from reports.content import builder
@@ -28,9 +26,12 @@ from reports.serializers import (
 )
 from reports.vocabulary import ReportStatus, ReportType
 
-REPORT_ID = OpenApiParameter("report_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
-NOT_FOUND = {"e404": ReportNotFound.message}
-NOT_READY = {**NOT_FOUND, "e422": ReportFailed.message, "e425": ReportGenerating.message}
+NOT_FOUND: dict[str, Any] = {"e404": ReportNotFound.message}
+NOT_READY: dict[str, Any] = {
+    **NOT_FOUND,
+    "e422": ReportFailed.message,
+    "e425": ReportGenerating.message,
+}
 REQUEST_EXAMPLE = OpenApiExample(
     "A quarter",
     request_only=True,
@@ -69,32 +70,23 @@ class ReportViewSet(ApiViewSet):
     """The tenant's reports."""
 
     schema_tag = "Reports"
-    required_scopes: ClassVar = {
-        "create": Scope.REPORTS_WRITE,
-        "list": Scope.REPORTS_READ,
-        "retrieve": Scope.REPORTS_READ,
-        "document": Scope.REPORTS_READ,
-        "pdf": Scope.REPORTS_READ,
-        "manifest": Scope.REPORTS_READ,
-        "bundle": Scope.REPORTS_READ,
-        "document_schema": Scope.REPORTS_READ,
-    }
 
-    @extend_schema(
-        operation_id="requestReport",
-        summary="Ask for a compliance report",
+    @operation(
+        "requestReport",
+        "Ask for a compliance report",
+        Scope.REPORTS_WRITE,
+        ReportSerializer,
+        status=202,
         description=(
-            "States which records exist for each provision, and which do not; never a verdict. "
-            "Poll `GET /v1/reports/{id}` until it no longer answers 425. "
-            "A period that has not ended is refused. The same request answers the report that is under way; "
-            "429 while ten of the tenant are."
+            "States which records exist for each provision, and which do not; never a verdict. Poll `GET "
+            "/v1/reports/{id}` until it no longer answers 425. A period that has not ended is refused. The "
+            "same request answers the report that is under way; 429 while ten of the tenant are."
         ),
         request=RequestReportSerializer,
-        parameters=[IDEMPOTENCY_KEY],
         examples=[REQUEST_EXAMPLE],
-        responses={202: enveloped(ReportSerializer), **errors(*KEYED, 409, e404="Agent not found")},
+        repeats=True,
+        e404="Agent not found",
     )
-    @idempotent
     def create(self, request: ApiRequest) -> Response:
         report = services.request_report(
             **validated(RequestReportSerializer, request),
@@ -102,16 +94,15 @@ class ReportViewSet(ApiViewSet):
         )
         return ok(ReportSerializer(report).data, status=202)
 
-    @extend_schema(
-        operation_id="listReports",
-        summary="List reports, newest first",
+    @listing(
+        "listReports",
+        "List reports, newest first",
+        Scope.REPORTS_READ,
+        ReportSerializer,
         parameters=[
             OpenApiParameter("type", OpenApiTypes.STR, enum=ReportType.values),
             OpenApiParameter("status", OpenApiTypes.STR, enum=ReportStatus.values),
-            BEFORE,
-            LIMIT,
         ],
-        responses={200: paged(ReportSerializer, tells_next=True), **errors(*KEYED)},
     )
     def list(self, request: ApiRequest) -> Response:
         params = request.query_params
@@ -121,29 +112,29 @@ class ReportViewSet(ApiViewSet):
         )
         return newest_first(reports.without_files(), request, ReportSerializer.all_of, field="created_at")
 
-    @extend_schema(
-        operation_id="getReport",
-        summary="Follow a report",
+    @operation(
+        "getReport",
+        "Follow a report",
+        Scope.REPORTS_READ,
+        ReportSerializer,
         description="425 with `Retry-After` until it is `ready` or `failed`; the list shows it meanwhile.",
-        parameters=[REPORT_ID],
-        responses={
-            200: enveloped(ReportSerializer),
-            **errors(*KEYED, **NOT_FOUND, e425=ReportGenerating.message),
-        },
+        **NOT_FOUND,
+        e425=ReportGenerating.message,
     )
     def retrieve(self, request: ApiRequest, report_id: str) -> Response:
         report = Report.objects.for_tenant(request.auth.tenant_id).without_files().find(report_id)
         return ok(ReportSerializer(services.finished(report)).data)
 
-    @extend_schema(
-        operation_id="getReportDocument",
-        summary="Read a report as JSON",
+    @operation(
+        "getReportDocument",
+        "Read a report as JSON",
+        Scope.REPORTS_READ,
+        ReportDocumentSerializer,
         description=(
-            "`digest.value` is the SHA-256 of `report` in canonical JSON; "
-            "`GET /v1/reports/schema` describes it."
+            "`digest.value` is the SHA-256 of `report` in canonical JSON; `GET /v1/reports/schema` describes"
+            " it."
         ),
-        parameters=[REPORT_ID],
-        responses={200: enveloped(ReportDocumentSerializer), **errors(*KEYED, **NOT_READY)},
+        **NOT_READY,
     )
     def document(self, request: ApiRequest, report_id: str) -> Response:
         found = Report.objects.for_tenant(request.auth.tenant_id).without_files("document").find(report_id)
@@ -151,14 +142,12 @@ class ReportViewSet(ApiViewSet):
         _record_taken(request, report, "json")
         return ok(ReportDocumentSerializer(report).data)
 
-    @extend_schema(
-        operation_id="getReportPdf",
-        summary="Read a report as PDF",
-        parameters=[REPORT_ID],
-        responses={
-            (200, "application/pdf"): OpenApiResponse(OpenApiTypes.BINARY, "The report for people"),
-            **errors(*KEYED, **NOT_READY),
-        },
+    @operation(
+        "getReportPdf",
+        "Read a report as PDF",
+        Scope.REPORTS_READ,
+        {(200, "application/pdf"): OpenApiResponse(OpenApiTypes.BINARY, "The report for people")},
+        **NOT_READY,
     )
     def pdf(self, request: ApiRequest, report_id: str) -> HttpResponse:
         found = Report.objects.for_tenant(request.auth.tenant_id).without_files("pdf").find(report_id)
@@ -168,48 +157,45 @@ class ReportViewSet(ApiViewSet):
         answer["ETag"] = f'"{report.digest}"'
         return answer
 
-    @extend_schema(
-        operation_id="getReportManifest",
-        summary="Read a report's signed manifest",
+    @operation(
+        "getReportManifest",
+        "Read a report's signed manifest",
+        Scope.REPORTS_READ,
+        ReportManifestSerializer,
         description=(
             "The digests of the report's files, its period, the versions of the scorer and the audit log's "
-            "checkpoint. `signature` is Ed25519 over the canonical JSON of `manifest`, by a key of the "
-            "audit log."
+            "checkpoint. `signature` is Ed25519 over the canonical JSON of `manifest`, by a key of the audit"
+            " log."
         ),
-        parameters=[REPORT_ID],
         examples=[MANIFEST_EXAMPLE],
-        responses={200: enveloped(ReportManifestSerializer), **errors(*KEYED, **NOT_READY)},
+        **NOT_READY,
     )
     def manifest(self, request: ApiRequest, report_id: str) -> Response:
         found = Report.objects.for_tenant(request.auth.tenant_id).without_files()
         return ok(ReportManifestSerializer(services.signed(found.find(report_id))).data)
 
-    @extend_schema(
-        operation_id="getReportBundle",
-        summary="Download a report with all that proves it",
+    @operation(
+        "getReportBundle",
+        "Download a report with all that proves it",
+        Scope.REPORTS_READ,
+        {(200, "application/zip"): OpenApiResponse(OpenApiTypes.BINARY, "The bundle")},
         description=(
             "A ZIP of JSON, PDF, the lists of rows, manifest, signature and public key, which `openssl` "
             "checks without this service; the PDF prints the commands."
         ),
-        parameters=[REPORT_ID],
-        responses={
-            (200, "application/zip"): OpenApiResponse(OpenApiTypes.BINARY, "The bundle"),
-            **errors(*KEYED, **NOT_READY),
-        },
+        **NOT_READY,
     )
     def bundle(self, request: ApiRequest, report_id: str) -> HttpResponse:
         report = services.signed(Report.objects.for_tenant(request.auth.tenant_id).find(report_id))
         _record_taken(request, report, "zip")
         return file_of(report, "zip")
 
-    @extend_schema(
-        operation_id="getReportSchema",
-        summary="Read the JSON Schema of reports",
+    @operation(
+        "getReportSchema",
+        "Read the JSON Schema of reports",
+        Scope.REPORTS_READ,
+        {(200, "application/schema+json"): OpenApiResponse(OpenApiTypes.OBJECT, "The schema")},
         description="JSON Schema (draft 2020-12) of `report` in `GET /v1/reports/{id}/json`, format 2.",
-        responses={
-            (200, "application/schema+json"): OpenApiResponse(OpenApiTypes.OBJECT, "The schema"),
-            **errors(*KEYED),
-        },
     )
     def document_schema(self, request: ApiRequest) -> HttpResponse:
         return HttpResponse(builder.SCHEMA_TEXT, content_type="application/schema+json")

@@ -1,6 +1,6 @@
 """`/v1/ssf` and `/.well-known/ssf-configuration`: bare JSON, as OpenID SSF 1.0 and RFC 8936 demand."""
 
-from typing import Any, ClassVar
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -10,11 +10,10 @@ from rest_framework.response import Response
 
 from auditlog.actors.requests import caller_of
 from compliance.api.gate import Scope, require_scope
-from compliance.api.idempotency import idempotent
 from compliance.api.pagination import read_choice, read_id
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.schema import IDEMPOTENCY_KEY, KEYED, PUBLIC, errors
-from compliance.api.rest.views import ApiViewSet, PublicViewSet, validated
+from compliance.api.rest.schema import PUBLIC, errors
+from compliance.api.rest.views import ApiViewSet, PublicViewSet, operation, validated
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.errors import Invalid
@@ -36,22 +35,17 @@ class StreamViewSet(ApiViewSet):
     """The configuration of the tenant's streams (SSF §8.1.1)."""
 
     schema_tag = "Signals"
-    required_scopes: ClassVar = {
-        "retrieve": Scope.SIGNALS_READ,
-        "poll": Scope.SIGNALS_READ,
-        **dict.fromkeys(("create", "partial_update", "destroy"), Scope.SIGNALS_WRITE),
-    }
 
-    @extend_schema(
-        operation_id="createSignalStream",
-        summary="Make a stream of signals",
+    @operation(
+        "createSignalStream",
+        "Make a stream of signals",
+        Scope.SIGNALS_WRITE,
+        {201: StreamSerializer},
         description=openapi.CREATE_TEXT,
-        parameters=[IDEMPOTENCY_KEY],
         request=serializers.CreateStreamSerializer,
         examples=[openapi.PUSH_STREAM, openapi.STREAM],
-        responses={201: StreamSerializer, **errors(*KEYED, 409)},
+        repeats=True,
     )
-    @idempotent
     def create(self, request: ApiRequest) -> Response:
         given = validated(serializers.CreateStreamSerializer, request)
         stream = streams.create(
@@ -62,13 +56,15 @@ class StreamViewSet(ApiViewSet):
         )
         return Response(StreamSerializer(stream).data, status=201)
 
-    @extend_schema(
-        operation_id="getSignalStreams",
-        summary="Fetch a stream, or all",
+    @operation(
+        "getSignalStreams",
+        "Fetch a stream, or all",
+        Scope.SIGNALS_READ,
+        openapi.ONE_OR_ALL,
         description="With `stream_id` that stream; without it a list of all, newest first.",
         parameters=[openapi.OPTIONAL_STREAM_ID],
         examples=[openapi.STREAM],
-        responses={200: openapi.ONE_OR_ALL, **errors(*KEYED, e404=NOT_FOUND)},
+        e404=NOT_FOUND,
     )
     def retrieve(self, request: ApiRequest) -> Response:
         if "stream_id" in request.query_params:
@@ -76,13 +72,15 @@ class StreamViewSet(ApiViewSet):
         found = Stream.objects.for_tenant(request.auth.tenant_id).newest_first()
         return Response([StreamSerializer(stream).data for stream in found])
 
-    @extend_schema(
-        operation_id="updateSignalStream",
-        summary="Change a stream",
+    @operation(
+        "updateSignalStream",
+        "Change a stream",
+        Scope.SIGNALS_WRITE,
+        {200: StreamSerializer},
         description=openapi.UPDATE_TEXT,
         request=serializers.UpdateStreamSerializer,
         examples=[openapi.CHANGE, openapi.STREAM],
-        responses={200: StreamSerializer, **errors(*KEYED, e404=NOT_FOUND)},
+        e404=NOT_FOUND,
     )
     def partial_update(self, request: ApiRequest) -> Response:
         given = validated(serializers.UpdateStreamSerializer, request)
@@ -92,28 +90,29 @@ class StreamViewSet(ApiViewSet):
         changed = streams.update(stream_id=stream_id, changes=given, **caller_of(request))
         return Response(StreamSerializer(changed).data)
 
-    @extend_schema(
-        operation_id="deleteSignalStream",
-        summary="Remove a stream",
+    @operation(
+        "deleteSignalStream",
+        "Remove a stream",
+        Scope.SIGNALS_WRITE,
+        status=204,
         description="What waits in it is dropped.",
         parameters=[openapi.STREAM_ID],
-        responses={204: None, **errors(*KEYED, e404=NOT_FOUND)},
+        e404=NOT_FOUND,
     )
     def destroy(self, request: ApiRequest) -> Response:
         streams.delete(stream_id=_stream_id(request), **caller_of(request))
         return Response(status=204)
 
-    @extend_schema(
-        operation_id="pollSignals",
-        summary="Take signals by polling",
+    @operation(
+        "pollSignals",
+        "Take signals by polling",
+        Scope.SIGNALS_READ,
+        {200: serializers.PollAnswerSerializer},
         description=openapi.POLL_TEXT,
-        parameters=[openapi.PATH_STREAM_ID],
         request=serializers.PollSerializer,
         examples=[openapi.POLL, openapi.POLLED],
-        responses={
-            200: serializers.PollAnswerSerializer,
-            **errors(*KEYED, e404=NOT_FOUND, e422="The stream delivers by push"),
-        },
+        e404=NOT_FOUND,
+        e422="The stream delivers by push",
     )
     def poll(self, request: ApiRequest, stream_id: str) -> Response:
         asked = serializers.poll_from(validated(serializers.PollSerializer, request))
@@ -129,29 +128,28 @@ class StreamStatusViewSet(ApiViewSet):
     """Status and verification of a stream (SSF §8.1.2, §8.1.4)."""
 
     schema_tag = "Signals"
-    required_scopes: ClassVar = {
-        "retrieve": Scope.SIGNALS_READ,
-        "change": Scope.SIGNALS_WRITE,
-        "verify": Scope.SIGNALS_WRITE,
-    }
 
-    @extend_schema(
-        operation_id="getSignalStreamStatus",
-        summary="A stream's status",
+    @operation(
+        "getSignalStreamStatus",
+        "A stream's status",
+        Scope.SIGNALS_READ,
+        {200: StreamStatusSerializer},
         parameters=[openapi.STREAM_ID],
         examples=[openapi.STATUS],
-        responses={200: StreamStatusSerializer, **errors(*KEYED, e404=NOT_FOUND)},
+        e404=NOT_FOUND,
     )
     def retrieve(self, request: ApiRequest) -> Response:
         return Response(StreamStatusSerializer(_find(request)).data)
 
-    @extend_schema(
-        operation_id="setSignalStreamStatus",
-        summary="Enable, pause or disable a stream",
+    @operation(
+        "setSignalStreamStatus",
+        "Enable, pause or disable a stream",
+        Scope.SIGNALS_WRITE,
+        {200: StreamStatusSerializer},
         description="A paused stream keeps what happens; a disabled one drops what waits and what happens.",
         request=serializers.StatusInputSerializer,
         examples=[openapi.PAUSING, openapi.STATUS],
-        responses={200: StreamStatusSerializer, **errors(*KEYED, e404=NOT_FOUND)},
+        e404=NOT_FOUND,
     )
     def change(self, request: ApiRequest) -> Response:
         given = validated(serializers.StatusInputSerializer, request)
@@ -163,21 +161,17 @@ class StreamStatusViewSet(ApiViewSet):
         )
         return Response(StreamStatusSerializer(stream).data)
 
-    @extend_schema(
-        operation_id="verifySignalStream",
-        summary="Ask for a verification event",
+    @operation(
+        "verifySignalStream",
+        "Ask for a verification event",
+        Scope.SIGNALS_WRITE,
+        status=204,
         description="The event comes behind what waits, with the same `state`.",
         request=serializers.StreamVerificationSerializer,
         examples=[openapi.VERIFICATION],
-        responses={
-            204: None,
-            **errors(
-                *KEYED,
-                e404=NOT_FOUND,
-                e409="The stream was asked for a verification event a moment ago",
-                e422="The stream is disabled",
-            ),
-        },
+        e404=NOT_FOUND,
+        e409="The stream was asked for a verification event a moment ago",
+        e422="The stream is disabled",
     )
     def verify(self, request: ApiRequest) -> Response:
         given = validated(serializers.StreamVerificationSerializer, request)

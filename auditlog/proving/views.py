@@ -18,7 +18,7 @@ from compliance.api.gate import Scope
 from compliance.api.pagination import ok, read_size
 from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.schema import KEYED, PUBLIC, enveloped, errors
-from compliance.api.rest.views import ApiViewSet, PublicViewSet
+from compliance.api.rest.views import ApiViewSet, PublicViewSet, operation
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.encodings import b64_encode
@@ -171,20 +171,19 @@ class BundleViewSet(ApiViewSet):
 
 class ProofViewSet(ApiViewSet):
     schema_tag = TREE_TAG
-    required_scopes: ClassVar = {"retrieve": Scope.AUDIT_READ}
 
-    @extend_schema(
-        operation_id="getAuditLogProof",
-        summary="An entry's proof, to verify offline",
+    @operation(
+        "getAuditLogProof",
+        "An entry's proof, to verify offline",
+        Scope.AUDIT_READ,
+        {**_file("The proof", "text/plain")},
         description=(
             "A C2SP tlog-proof file. Its `extra` line is base64 of JSON: the entry's fields and the salts "
             "that open its leaf (docs/audit-log.md)."
         ),
         parameters=[OpenApiParameter("entry_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)],
-        responses={
-            **_file("The proof", "text/plain"),
-            **errors(*KEYED, e404="Audit log entry not found", e425="Not sealed yet; try again shortly"),
-        },
+        e404="Audit log entry not found",
+        e425="Not sealed yet; try again shortly",
     )
     def retrieve(self, request: ApiRequest, entry_id: str) -> HttpResponse:
         found = proofs.proof(tenant_id=request.auth.tenant_id, entry_id=entry_id, now=now())

@@ -1,10 +1,10 @@
 """`/v1/blueprints`: create, read, list, change, the agents of one, and their renewals."""
 
 from collections.abc import Collection, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter
 from rest_framework.response import Response
 
 from agents.blueprints import serializers
@@ -21,16 +21,12 @@ from agents.querysets import BlueprintRenewalQuerySet
 from auditlog.actors.requests import caller_of
 from certificates.renewing import services
 from compliance.api.gate import Scope, require_scope
-from compliance.api.idempotency import idempotent
 from compliance.api.pagination import newest_first, ok, read_flag
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
-from compliance.api.rest.views import ApiViewSet, validated
+from compliance.api.rest.views import ApiViewSet, listing, operation, validated
 from compliance.core.clock import now
 
-BLUEPRINT_ID = OpenApiParameter("blueprint_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
-RENEWAL_ID = OpenApiParameter("renewal_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
-UNKNOWN = errors(*KEYED, e404=BlueprintNotFound.message)
+NOT_FOUND = BlueprintNotFound.message
 SCOPES = "`alarm_budget` takes the scope `agents:enforcement`, `ask_policy` the scope `gateway:write`."
 EXAMPLE = OpenApiExample(
     "Trading agents",
@@ -51,71 +47,66 @@ class BlueprintViewSet(ApiViewSet):
     """The tenant's blueprints."""
 
     schema_tag = "Blueprints"
-    required_scopes: ClassVar = {
-        **dict.fromkeys(("list", "retrieve", "agents", "renewals", "renewal"), Scope.AGENTS_READ),
-        **dict.fromkeys(("create", "partial_update"), Scope.AGENTS_WRITE),
-        "renew": Scope.CERTIFICATES_ISSUE,
-    }
 
-    @extend_schema(
-        operation_id="createBlueprint",
-        summary="Create a blueprint",
+    @operation(
+        "createBlueprint",
+        "Create a blueprint",
+        Scope.AGENTS_WRITE,
+        BlueprintSerializer,
+        status=201,
         description=(
             "Agents registered with its id inherit what they do not state. They state the same model, a "
             f"subset of its actions and no wider limits. {SCOPES}"
         ),
-        parameters=[IDEMPOTENCY_KEY],
         request=serializers.CreateBlueprintSerializer,
         examples=[EXAMPLE],
-        responses={201: enveloped(BlueprintSerializer), **errors(*KEYED, 409)},
+        repeats=True,
     )
-    @idempotent
     def create(self, request: ApiRequest) -> Response:
         fields = _stated(serializers.CreateBlueprintSerializer, request)
         return ok(
             BlueprintSerializer(blueprints.create(fields=fields, **caller_of(request))).data, status=201
         )
 
-    @extend_schema(
-        operation_id="listBlueprints",
-        summary="List blueprints, newest first",
-        parameters=[BEFORE, LIMIT],
-        responses={200: paged(BlueprintSerializer, tells_next=True), **errors(*KEYED)},
-    )
+    @listing("listBlueprints", "List blueprints, newest first", Scope.AGENTS_READ, BlueprintSerializer)
     def list(self, request: ApiRequest) -> Response:
         own = Blueprint.objects.for_tenant(request.auth.tenant_id)
         return newest_first(own, request, BlueprintSerializer.all_of, field="created_at")
 
-    @extend_schema(
-        operation_id="getBlueprint",
-        summary="Fetch a blueprint",
-        parameters=[BLUEPRINT_ID],
-        responses={200: enveloped(ChangedBlueprintSerializer), **UNKNOWN},
+    @operation(
+        "getBlueprint",
+        "Fetch a blueprint",
+        Scope.AGENTS_READ,
+        ChangedBlueprintSerializer,
+        e404=NOT_FOUND,
     )
     def retrieve(self, request: ApiRequest, blueprint_id: str) -> Response:
         return ok(_counted(_find(request, blueprint_id)))
 
-    @extend_schema(
-        operation_id="updateBlueprint",
-        summary="Change a blueprint",
+    @operation(
+        "updateBlueprint",
+        "Change a blueprint",
+        Scope.AGENTS_WRITE,
+        ChangedBlueprintSerializer,
         description=(
             "Its agents stay as they are: `differing` counts those that differ now, and `POST …/renew` "
             f"brings them up to date. `ask_policy` counts within a second. {SCOPES}"
         ),
-        parameters=[BLUEPRINT_ID],
         request=serializers.UpdateBlueprintSerializer,
-        responses={200: enveloped(ChangedBlueprintSerializer), **UNKNOWN},
+        e404=NOT_FOUND,
     )
     def partial_update(self, request: ApiRequest, blueprint_id: str) -> Response:
         changes = _stated(serializers.UpdateBlueprintSerializer, request)
         changed = blueprints.update(blueprint_id=blueprint_id, changes=changes, **caller_of(request))
         return ok(_counted(changed))
 
-    @extend_schema(
-        operation_id="listBlueprintAgents",
-        summary="List the agents of a blueprint but retired ones, newest first",
-        parameters=[BLUEPRINT_ID, OpenApiParameter("differs", OpenApiTypes.BOOL), BEFORE, LIMIT],
-        responses={200: paged(serializers.BlueprintAgentSerializer, tells_next=True), **UNKNOWN},
+    @listing(
+        "listBlueprintAgents",
+        "List the agents of a blueprint but retired ones, newest first",
+        Scope.AGENTS_READ,
+        serializers.BlueprintAgentSerializer,
+        parameters=[OpenApiParameter("differs", OpenApiTypes.BOOL)],
+        e404=NOT_FOUND,
     )
     def agents(self, request: ApiRequest, blueprint_id: str) -> Response:
         blueprint = _find(request, blueprint_id)
@@ -133,46 +124,44 @@ class BlueprintViewSet(ApiViewSet):
 
         return newest_first(own, request, show, field="created_at")
 
-    @extend_schema(
-        operation_id="renewBlueprintAgents",
-        summary="Bring agents up to date with their blueprint",
+    @operation(
+        "renewBlueprintAgents",
+        "Bring agents up to date with their blueprint",
+        Scope.CERTIFICATES_ISSUE,
+        BlueprintRenewalSerializer,
+        status=202,
         description=(
             "What an agent inherits becomes the blueprint's; what it states itself is narrowed to it. Its "
             "certificate is renewed where it states what changed, or permits more than the agent's profile. "
             "Takes the scope `agents:write` too. The work goes on by itself, whatever dies meanwhile."
         ),
-        parameters=[BLUEPRINT_ID, IDEMPOTENCY_KEY],
         request=serializers.RenewBlueprintSerializer,
-        responses={
-            202: enveloped(BlueprintRenewalSerializer),
-            **errors(*KEYED, 409, e404=f"{BlueprintNotFound.message}; {AgentNotFound.message}"),
-        },
+        repeats=True,
+        e404=f"{BlueprintNotFound.message}; {AgentNotFound.message}",
     )
-    @idempotent
     def renew(self, request: ApiRequest, blueprint_id: str) -> Response:
         require_scope(request.auth, Scope.AGENTS_WRITE)
         agent_ids = validated(serializers.RenewBlueprintSerializer, request).get("agent_ids")
         begun = services.begin(blueprint_id=blueprint_id, agent_ids=agent_ids, **caller_of(request))
         return ok(_shown(request, begun.id), status=202)
 
-    @extend_schema(
-        operation_id="listBlueprintRenewals",
-        summary="List the renewals of a blueprint's agents, newest first",
-        parameters=[BLUEPRINT_ID, BEFORE, LIMIT],
-        responses={200: paged(ListedRenewalSerializer, tells_next=True), **UNKNOWN},
+    @listing(
+        "listBlueprintRenewals",
+        "List the renewals of a blueprint's agents, newest first",
+        Scope.AGENTS_READ,
+        ListedRenewalSerializer,
+        e404=NOT_FOUND,
     )
     def renewals(self, request: ApiRequest, blueprint_id: str) -> Response:
         own = _renewals(request).filter(blueprint=_find(request, blueprint_id))
         return newest_first(own, request, ListedRenewalSerializer.all_of, field="started_at")
 
-    @extend_schema(
-        operation_id="getBlueprintRenewal",
-        summary="Fetch a renewal of a blueprint's agents",
-        parameters=[RENEWAL_ID],
-        responses={
-            200: enveloped(BlueprintRenewalSerializer),
-            **errors(*KEYED, e404=RenewalNotFound.message),
-        },
+    @operation(
+        "getBlueprintRenewal",
+        "Fetch a renewal of a blueprint's agents",
+        Scope.AGENTS_READ,
+        BlueprintRenewalSerializer,
+        e404=RenewalNotFound.message,
     )
     def renewal(self, request: ApiRequest, renewal_id: str) -> Response:
         return ok(_shown(request, renewal_id))

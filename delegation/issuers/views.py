@@ -1,23 +1,20 @@
 """`/v1/trusted-issuers`."""
 
-from typing import Any, ClassVar
+from typing import Any
 
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
 from auditlog.actors.requests import caller_of
 from compliance.api.gate import Scope
-from compliance.api.idempotency import idempotent
 from compliance.api.pagination import ok
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.schema import IDEMPOTENCY_KEY, KEYED, enveloped, errors
-from compliance.api.rest.views import ApiViewSet, validated
+from compliance.api.rest.schema import enveloped
+from compliance.api.rest.views import ApiViewSet, operation, validated
 from delegation.issuers import serializers, services
 from delegation.issuers.models import TrustedIssuer
 from delegation.issuers.serializers import TrustedIssuerSerializer
 
-ISSUER_ID = OpenApiParameter("issuer_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
 _TRUST: dict[str, Any] = {
     "issuer": "https://login.example.com",
     "audiences": ["research-app"],
@@ -45,67 +42,68 @@ class TrustedIssuerViewSet(ApiViewSet):
     """The issuers whose ID tokens the tenant trusts, in the key's environment."""
 
     schema_tag = "Delegation"
-    required_scopes: ClassVar = {
-        **dict.fromkeys(("list", "retrieve"), Scope.ISSUERS_READ),
-        **dict.fromkeys(("create", "partial_update", "destroy"), Scope.ISSUERS_WRITE),
-    }
 
-    @extend_schema(
-        operation_id="createTrustedIssuer",
-        summary="Trust an issuer of ID tokens",
+    @operation(
+        "createTrustedIssuer",
+        "Trust an issuer of ID tokens",
+        Scope.ISSUERS_WRITE,
+        TrustedIssuerSerializer,
+        status=201,
         description=(
             "From then on `POST /oauth/token` takes its ID tokens for the word of who a human is. Keys come "
             "from `jwks`, from `jwks_uri`, or from the discovery document of the issuer; addresses must be "
             "https and public. No address is asked before the first token comes."
         ),
         request=serializers.CreateTrustedIssuerSerializer,
-        parameters=[IDEMPOTENCY_KEY],
         examples=[TRUST, TRUSTED],
-        responses={201: enveloped(TrustedIssuerSerializer), **errors(*KEYED, 409)},
+        repeats=True,
     )
-    @idempotent
     def create(self, request: ApiRequest) -> Response:
         fields = validated(serializers.CreateTrustedIssuerSerializer, request)
         return ok(TrustedIssuerSerializer(services.create(**fields, **caller_of(request))).data, status=201)
 
-    @extend_schema(
-        operation_id="listTrustedIssuers",
-        summary="List trusted issuers, newest first",
-        responses={200: enveloped(TrustedIssuerSerializer, many=True), **errors(*KEYED)},
+    @operation(
+        "listTrustedIssuers",
+        "List trusted issuers, newest first",
+        Scope.ISSUERS_READ,
+        enveloped(TrustedIssuerSerializer, many=True),
     )
     def list(self, request: ApiRequest) -> Response:
         rows = TrustedIssuer.objects.for_tenant(request.auth.tenant_id).newest_first()
         return ok(TrustedIssuerSerializer(rows, many=True).data)
 
-    @extend_schema(
-        operation_id="getTrustedIssuer",
-        summary="Fetch a trusted issuer",
-        parameters=[ISSUER_ID],
-        responses={200: enveloped(TrustedIssuerSerializer), **errors(*KEYED, e404=NOT_FOUND)},
+    @operation(
+        "getTrustedIssuer",
+        "Fetch a trusted issuer",
+        Scope.ISSUERS_READ,
+        TrustedIssuerSerializer,
+        e404=NOT_FOUND,
     )
     def retrieve(self, request: ApiRequest, issuer_id: str) -> Response:
         row = TrustedIssuer.objects.for_tenant(request.auth.tenant_id).find(issuer_id)
         return ok(TrustedIssuerSerializer(row).data)
 
-    @extend_schema(
-        operation_id="updateTrustedIssuer",
-        summary="Edit a trusted issuer",
-        parameters=[ISSUER_ID],
+    @operation(
+        "updateTrustedIssuer",
+        "Edit a trusted issuer",
+        Scope.ISSUERS_WRITE,
+        TrustedIssuerSerializer,
         request=serializers.UpdateTrustedIssuerSerializer,
         examples=[CHANGE],
-        responses={200: enveloped(TrustedIssuerSerializer), **errors(*KEYED, e404=NOT_FOUND)},
+        e404=NOT_FOUND,
     )
     def partial_update(self, request: ApiRequest, issuer_id: str) -> Response:
         changes = validated(serializers.UpdateTrustedIssuerSerializer, request)
         row = services.update(issuer_id=issuer_id, changes=changes, **caller_of(request))
         return ok(TrustedIssuerSerializer(row).data)
 
-    @extend_schema(
-        operation_id="deleteTrustedIssuer",
-        summary="Trust an issuer no more",
+    @operation(
+        "deleteTrustedIssuer",
+        "Trust an issuer no more",
+        Scope.ISSUERS_WRITE,
+        status=204,
         description="Delegation tokens that it vouched for stay valid; revoke those that must not.",
-        parameters=[ISSUER_ID],
-        responses={204: None, **errors(*KEYED, e404=NOT_FOUND)},
+        e404=NOT_FOUND,
     )
     def destroy(self, request: ApiRequest, issuer_id: str) -> Response:
         services.delete(issuer_id=issuer_id, **caller_of(request))

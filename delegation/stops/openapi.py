@@ -2,10 +2,8 @@
 
 from typing import Final
 
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter
+from drf_spectacular.utils import OpenApiExample
 
-STOP_ID: Final = OpenApiParameter("stop_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
 BEGIN_TEXT: Final = (
     "Suspends every agent that matches, with its certificate on hold as `POST /v1/agents/{id}/suspend` does, "
     "or with `revoke` revoked for good. The agents are those that match when the stop begins. Up to 100 are "

@@ -1,19 +1,18 @@
 """`/v1/agents/{id}/usage`: what an agent uses of what it may do."""
 
-from typing import Any, ClassVar
+from typing import Any
 
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter
 from rest_framework import serializers
 from rest_framework.response import Response
 
 from agents.errors import AgentNotFound
 from agents.models import Agent
-from agents.views import AGENT_ID
 from compliance.api.gate import Scope
 from compliance.api.pagination import ok, read_moment
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.schema import KEYED, MOMENT, enveloped, errors
-from compliance.api.rest.views import ApiViewSet
+from compliance.api.rest.schema import MOMENT
+from compliance.api.rest.views import ApiViewSet, operation
 from compliance.core.clock import now
 from compliance.core.errors import Invalid
 from events.figures.models import NameOutcome
@@ -86,19 +85,19 @@ class UsageViewSet(ApiViewSet):
     """What an agent uses of its scope."""
 
     schema_tag = "Agents"
-    required_scopes: ClassVar = {"retrieve": Scope.EVENTS_READ}
 
-    @extend_schema(
-        operation_id="getAgentUsage",
-        summary="Fetch the actions that an agent used, did not use, or was refused",
+    @operation(
+        "getAgentUsage",
+        "Fetch the actions that an agent used, did not use, or was refused",
+        Scope.EVENTS_READ,
+        UsageSerializer,
         description=TEXT,
         parameters=[
-            AGENT_ID,
             OpenApiParameter("period_start", MOMENT, description="90 days before the end without one."),
             OpenApiParameter("period_end", MOMENT, description="Now without one."),
         ],
         examples=[EXAMPLE],
-        responses={200: enveloped(UsageSerializer), **errors(*KEYED, e404=AgentNotFound.message)},
+        e404=AgentNotFound.message,
     )
     def retrieve(self, request: ApiRequest, agent_id: str) -> Response:
         agent = Agent.objects.for_tenant(request.auth.tenant_id).find(agent_id)

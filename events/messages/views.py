@@ -1,12 +1,9 @@
 """`/v1/agents/{id}/sign` and `/v1/verify/message`."""
 
-from typing import ClassVar
-
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from agents.views import AGENT_ID
 from auditlog.actors.requests import caller_of
 from certificates.public.public_views import UncachedViewSet
 from compliance.api import gate, unauthenticated
@@ -14,9 +11,9 @@ from compliance.api.gate import Credential, GateRequest, Scope
 from compliance.api.pagination import ok
 from compliance.api.rate_limits import hit
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.schema import KEYED, PUBLIC, enveloped, errors
+from compliance.api.rest.schema import PUBLIC, enveloped, errors
 from compliance.api.rest.throttling import EventsThrottle
-from compliance.api.rest.views import ApiViewSet, validated
+from compliance.api.rest.views import ApiViewSet, operation, validated
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
@@ -55,22 +52,20 @@ class SigningViewSet(ApiViewSet):
     """Signatures in an agent's name."""
 
     schema_tag = "Message signing"
-    required_scopes: ClassVar = {"sign": Scope.MESSAGES_SIGN}
 
-    @extend_schema(
-        operation_id="signMessage",
-        summary="Sign a payload with an agent's managed key",
+    @operation(
+        "signMessage",
+        "Sign a payload with an agent's managed key",
+        Scope.MESSAGES_SIGN,
+        SignatureSerializer,
         description=(
-            "Signs the payload's canonical JSON (RFC 8785) and records a message_signed event. With `format` "
-            "or `audience` the answer has a detached JWS as well."
+            "Signs the payload's canonical JSON (RFC 8785) and records a message_signed event. With `format`"
+            " or `audience` the answer has a detached JWS as well."
         ),
-        parameters=[AGENT_ID],
         request=SignSerializer,
         examples=SIGN_EXAMPLES,
-        responses={
-            200: enveloped(SignatureSerializer),
-            **errors(*KEYED, e404="Agent not found", e422="Agent is not active"),
-        },
+        e404="Agent not found",
+        e422="Agent is not active",
     )
     def sign(self, request: ApiRequest, agent_id: str) -> Response:
         asked = validated(SignSerializer, request)

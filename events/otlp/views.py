@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema, inline_serializer
+from drf_spectacular.utils import OpenApiExample, extend_schema, inline_serializer
 from rest_framework import serializers
 from rest_framework.renderers import BaseRenderer
 from rest_framework.response import Response
@@ -16,15 +16,14 @@ from rest_framework.response import Response
 from agents.errors import AgentNotFound
 from auditlog.actors.requests import caller_of
 from compliance.api.gate import Scope
-from compliance.api.idempotency import idempotent
 from compliance.api.pagination import ok
 from compliance.api.rate_limits import cost_of, hit, sender_of
 from compliance.api.rest import fields
 from compliance.api.rest.renderers import FastJSONRenderer
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.schema import IDEMPOTENCY_KEY, KEYED, enveloped, errors
+from compliance.api.rest.schema import enveloped
 from compliance.api.rest.throttling import EventsThrottle, body_octets, count_the_rest
-from compliance.api.rest.views import ApiViewSet, validated
+from compliance.api.rest.views import ApiViewSet, operation, validated
 from compliance.core import environments
 from compliance.core.clock import now
 from events.otlp import services, transport
@@ -33,7 +32,6 @@ from events.otlp.models import MAX_NAME, NameSource, TracedName
 from events.otlp.reading import TraceExport
 
 MOST_REASONS = 5
-NAME_ID = OpenApiParameter("name_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
 SPAN = {
     "traceId": "5b8efff798038103d269b633813fc60c", "spanId": "eee19b7ec3c1b174", "kind": 1,
     "name": "execute_tool place_order",
@@ -72,9 +70,9 @@ class TraceViewSet(ApiViewSet):
         operation_id="exportTraces",
         summary="Record the spans of agents as events",
         description=(
-            "OTLP/HTTP, as protobuf or JSON, also with `Content-Encoding: gzip`. Spans of tool calls, and of "
-            "HTTP and database clients below an agent's or a tool's, become events; others are accepted and "
-            "left out. A span counts once, however often it is sent. Limits count events, as for a batch."
+            "OTLP/HTTP, as protobuf or JSON, also with `Content-Encoding: gzip`. Spans of tool calls, and of"
+            " HTTP and database clients below an agent's or a tool's, become events; others are accepted and"
+            " left out. A span counts once, however often it is sent. Limits count events, as for a batch."
         ),
         request={transport.PROTOBUF: OpenApiTypes.BINARY, transport.JSON: OpenApiTypes.OBJECT},
         examples=[EXAMPLE],
@@ -140,42 +138,39 @@ class TracedNameViewSet(ApiViewSet):
     """The names in spans that stand for agents, and those met that stand for none."""
 
     schema_tag = "OpenTelemetry"
-    required_scopes: ClassVar = {
-        "list": Scope.AGENTS_READ,
-        **dict.fromkeys(("create", "destroy"), Scope.AGENTS_WRITE),
-    }
 
-    @extend_schema(
-        operation_id="listTracedNames",
-        summary="List names in spans, those without an agent first",
+    @operation(
+        "listTracedNames",
+        "List names in spans, those without an agent first",
+        Scope.AGENTS_READ,
+        enveloped(TracedNameSerializer, many=True),
         description="Of names without an agent the 100 met last are kept.",
-        responses={200: enveloped(TracedNameSerializer, many=True), **errors(*KEYED)},
     )
     def list(self, request: ApiRequest) -> Response:
         rows = TracedName.objects.for_tenant(request.auth.tenant_id)
         return ok(TracedNameSerializer(rows, many=True).data)
 
-    @extend_schema(
-        operation_id="mapTracedName",
-        summary="Have a name in spans stand for an agent",
+    @operation(
+        "mapTracedName",
+        "Have a name in spans stand for an agent",
+        Scope.AGENTS_WRITE,
+        TracedNameSerializer,
+        status=201,
         request=MapNameSerializer,
-        parameters=[IDEMPOTENCY_KEY],
         examples=[MAP],
-        responses={
-            201: enveloped(TracedNameSerializer),
-            **errors(*KEYED, 409, e404=AgentNotFound.message),
-        },
+        repeats=True,
+        e404=AgentNotFound.message,
     )
-    @idempotent
     def create(self, request: ApiRequest) -> Response:
         given = validated(MapNameSerializer, request)
         return ok(TracedNameSerializer(services.create(**given, **caller_of(request))).data, status=201)
 
-    @extend_schema(
-        operation_id="deleteTracedName",
-        summary="Have a name in spans stand for no agent",
-        parameters=[NAME_ID],
-        responses={204: None, **errors(*KEYED, e404=TracedNameNotFound.message)},
+    @operation(
+        "deleteTracedName",
+        "Have a name in spans stand for no agent",
+        Scope.AGENTS_WRITE,
+        status=204,
+        e404=TracedNameNotFound.message,
     )
     def destroy(self, request: ApiRequest, name_id: str) -> Response:
         services.delete(name_id=name_id, **caller_of(request))

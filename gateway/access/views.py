@@ -16,7 +16,7 @@ from compliance.api.rest.endpoints import respond
 from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.schema import KEYED, PUBLIC, enveloped, errors
 from compliance.api.rest.throttling import GatewayThrottle
-from compliance.api.rest.views import ApiViewSet, PublicViewSet, validated
+from compliance.api.rest.views import ApiViewSet, PublicViewSet, operation, validated
 from compliance.core.errors import Invalid
 from gateway.access import openapi, serializers, services
 from gateway.access.endpoints import EVALUATE, EVALUATE_ALL
@@ -94,54 +94,55 @@ class AskPolicyViewSet(ApiViewSet):
 
     schema_tag = TAG
     http_method_names = ["get", "put", "delete", "head"]
-    required_scopes: ClassVar = {
-        **dict.fromkeys(("list", "retrieve"), Scope.GATEWAY_READ),
-        **dict.fromkeys(("replace", "destroy"), Scope.GATEWAY_WRITE),
-    }
 
-    @extend_schema(
-        operation_id="listApprovalPolicies",
-        summary="List approval policies, oldest first",
-        responses={200: enveloped(AskPolicySerializer, many=True), **errors(*KEYED)},
+    @operation(
+        "listApprovalPolicies",
+        "List approval policies, oldest first",
+        Scope.GATEWAY_READ,
+        enveloped(AskPolicySerializer, many=True),
     )
     def list(self, request: ApiRequest) -> Response:
         policies = AskPolicy.objects.for_tenant(request.auth.tenant_id).order_by("created_at", "id")
         return ok(AskPolicySerializer(policies, many=True).data)
 
-    @extend_schema(
-        operation_id="getApprovalPolicy",
-        summary="Fetch an approval policy",
+    @operation(
+        "getApprovalPolicy",
+        "Fetch an approval policy",
+        Scope.GATEWAY_READ,
+        AskPolicySerializer,
         parameters=[openapi.APPLIES_TO],
         examples=[openapi.A_POLICY],
-        responses={200: enveloped(AskPolicySerializer), **errors(*KEYED, e404=NOT_FOUND)},
+        e404=NOT_FOUND,
     )
     def retrieve(self, request: ApiRequest, applies_to: str) -> Response:
         found = services.find(tenant_id=request.auth.tenant_id, applies_to=applies_to)
         return ok(AskPolicySerializer(found).data)
 
-    @extend_schema(
-        operation_id="putApprovalPolicy",
-        summary="Set an approval policy",
+    @operation(
+        "putApprovalPolicy",
+        "Set an approval policy",
+        Scope.GATEWAY_WRITE,
+        AskPolicySerializer,
         description=f"{openapi.PRECEDENCE} Counts within a second.",
         parameters=[openapi.APPLIES_TO],
         request=PutAskPolicySerializer,
         examples=[openapi.POLICY, openapi.A_POLICY],
-        responses={
-            200: enveloped(AskPolicySerializer),
-            **errors(*KEYED, e404=NOT_FOUND, e409="The tenant has as many approval policies as it can have"),
-        },
+        e404=NOT_FOUND,
+        e409="The tenant has as many approval policies as it can have",
     )
     def replace(self, request: ApiRequest, applies_to: str) -> Response:
         fields = validated(PutAskPolicySerializer, request)
         policy = services.put(applies_to=applies_to, fields=fields, **caller_of(request))
         return ok(AskPolicySerializer(policy).data)
 
-    @extend_schema(
-        operation_id="deleteApprovalPolicy",
-        summary="Remove an approval policy",
+    @operation(
+        "deleteApprovalPolicy",
+        "Remove an approval policy",
+        Scope.GATEWAY_WRITE,
+        status=204,
         description="A less specific one counts from then on, or nobody is asked.",
         parameters=[openapi.APPLIES_TO],
-        responses={204: None, **errors(*KEYED, e404=NOT_FOUND)},
+        e404=NOT_FOUND,
     )
     def destroy(self, request: ApiRequest, applies_to: str) -> Response:
         services.remove(applies_to=applies_to, **caller_of(request))

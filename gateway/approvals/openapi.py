@@ -8,7 +8,6 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter
 from gateway.approvals.models import ApprovalStatus
 from gateway.approvals.waiting import LONGEST_WAIT
 
-APPROVAL_ID: Final = OpenApiParameter("approval_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
 AGENT_FILTER: Final = OpenApiParameter("agent_id", OpenApiTypes.UUID)
 STATUS_FILTER: Final = OpenApiParameter("status", OpenApiTypes.STR, enum=ApprovalStatus.values)
 WAIT: Final = OpenApiParameter(

@@ -1,19 +1,15 @@
 """`/v1/approvals`: ask for an approval, and wait for the answer. No API key decides."""
 
 from collections.abc import Mapping
-from typing import ClassVar
 
-from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 
 from agents.errors import AgentNotFound
 from auditlog.actors.requests import caller_of
 from compliance.api.gate import Scope
-from compliance.api.idempotency import idempotent
 from compliance.api.pagination import newest_first, ok, read_choice, read_id
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
-from compliance.api.rest.views import ApiViewSet, validated
+from compliance.api.rest.views import ApiViewSet, listing, operation, validated
 from compliance.core.clock import now
 from compliance.core.errors import Invalid
 from gateway.approvals import openapi, services, waiting
@@ -33,26 +29,21 @@ class ApprovalViewSet(ApiViewSet):
     """The tenant's approvals."""
 
     schema_tag = "Approvals"
-    required_scopes: ClassVar = dict.fromkeys(("list", "retrieve", "create"), Scope.DECISIONS_EVALUATE)
 
-    @extend_schema(
-        operation_id="openApproval",
-        summary="Ask for an approval",
+    @operation(
+        "openApproval",
+        "Ask for an approval",
+        Scope.DECISIONS_EVALUATE,
+        ApprovalDetailSerializer,
+        status=201,
         description=openapi.OPEN_TEXT,
-        parameters=[IDEMPOTENCY_KEY],
         request=OpenApprovalSerializer,
         examples=[openapi.QUESTION],
-        responses={
-            201: enveloped(ApprovalDetailSerializer),
-            **errors(
-                *KEYED,
-                e404=AgentNotFound.message,
-                e409=TooManyPending.message,
-                e422="The agent or its certificate is not active",
-            ),
-        },
+        repeats=True,
+        e404=AgentNotFound.message,
+        e409=TooManyPending.message,
+        e422="The agent or its certificate is not active",
     )
-    @idempotent
     def create(self, request: ApiRequest) -> Response:
         given, asked = validated(OpenApprovalSerializer, request), caller_of(request)
         approval = services.open_approval(
@@ -69,11 +60,12 @@ class ApprovalViewSet(ApiViewSet):
         )
         return ok(shown_detail(approval, asked["now"]), status=201)
 
-    @extend_schema(
-        operation_id="listApprovals",
-        summary="List approvals, newest first",
-        parameters=[openapi.AGENT_FILTER, openapi.STATUS_FILTER, BEFORE, LIMIT],
-        responses={200: paged(ApprovalSerializer, tells_next=True), **errors(*KEYED)},
+    @listing(
+        "listApprovals",
+        "List approvals, newest first",
+        Scope.DECISIONS_EVALUATE,
+        ApprovalSerializer,
+        parameters=[openapi.AGENT_FILTER, openapi.STATUS_FILTER],
     )
     def list(self, request: ApiRequest) -> Response:
         params, moment = request.query_params, now()
@@ -87,16 +79,15 @@ class ApprovalViewSet(ApiViewSet):
             heavy="details",
         )
 
-    @extend_schema(
-        operation_id="getApproval",
-        summary="Fetch an approval, or wait for its decision",
+    @operation(
+        "getApproval",
+        "Fetch an approval, or wait for its decision",
+        Scope.DECISIONS_EVALUATE,
+        ApprovalDetailSerializer,
         description=openapi.SHOW_TEXT,
-        parameters=[openapi.APPROVAL_ID, openapi.WAIT],
+        parameters=[openapi.WAIT],
         examples=[openapi.DECIDED],
-        responses={
-            200: enveloped(ApprovalDetailSerializer),
-            **errors(*KEYED, e404=ApprovalNotFound.message),
-        },
+        e404=ApprovalNotFound.message,
     )
     def retrieve(self, request: ApiRequest, approval_id: str) -> Response:
         approval = waiting.when_decided(

@@ -1,8 +1,8 @@
 """`GET /v1/incidents/{id}/export`."""
 
-from typing import Any, ClassVar
+from typing import Any
 
-from drf_spectacular.utils import OpenApiExample, extend_schema
+from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 from rest_framework.response import Response
 
@@ -11,14 +11,12 @@ from auditlog.vocabulary import Actor, AuditAction
 from compliance.api.gate import Scope
 from compliance.api.pagination import ok
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.schema import KEYED, enveloped, errors
-from compliance.api.rest.views import ApiViewSet
+from compliance.api.rest.views import ApiViewSet, operation
 from compliance.core.clock import now
 from incidents.errors import IncidentNotFound
 from incidents.models import Incident
 from incidents.openapi import INCIDENT, TIMELINE
 from incidents.serializers import AttachmentSerializer, IncidentSerializer, TimelineEntrySerializer
-from incidents.views import INCIDENT_ID
 from reports.notifications.services import EXPORT_FORMAT, export
 from reports.vocabulary import NotificationTemplate
 
@@ -93,20 +91,17 @@ class IncidentExportViewSet(ApiViewSet):
     """An incident with all that belongs to it."""
 
     schema_tag = "Incidents"
-    required_scopes: ClassVar = {"export": Scope.INCIDENTS_READ}
 
-    @extend_schema(
-        operation_id="exportIncident",
-        summary="Export the whole record of an incident",
+    @operation(
+        "exportIncident",
+        "Export the whole record of an incident",
+        Scope.INCIDENTS_READ,
+        IncidentExportSerializer,
         description=(
             "With its agents, their certificates and high-risk events, the steps taken and the frozen drafts."
         ),
-        parameters=[INCIDENT_ID],
         examples=[EXPORTED],
-        responses={
-            200: enveloped(IncidentExportSerializer),
-            **errors(*KEYED, e404=IncidentNotFound.message),
-        },
+        e404=IncidentNotFound.message,
     )
     def export(self, request: ApiRequest, incident_id: str) -> Response:
         incident = Incident.objects.for_tenant(request.auth.tenant_id).find(incident_id)

@@ -1,22 +1,21 @@
 """`GET /v1/agents/{id}/attestation` as JSON, PDF and signed bundle, and the downloads of the console."""
 
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework import serializers
 from rest_framework.response import Response
 
 from agents.models import Agent
-from agents.views import AGENT_ID
 from auditlog.actors.requests import caller_of, user_of
 from certificates.errors import MomentNotPast
 from compliance.api.gate import Scope
 from compliance.api.pagination import ok, read_moment
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.schema import KEYED, MOMENT, enveloped, errors
-from compliance.api.rest.views import ApiViewSet
+from compliance.api.rest.schema import MOMENT
+from compliance.api.rest.views import ApiViewSet, operation
 from compliance.console.admin import RowPage, TenantScopedAdmin
 from reports.bundles.archive import file_of
 from reports.models import Report
@@ -24,15 +23,13 @@ from reports.serializers import ReportManifestSerializer
 from reports.standing.attestation import attest
 
 PARAMETERS: Final = [
-    AGENT_ID,
     OpenApiParameter("at", MOMENT, description="A past moment, from the registration on; now if omitted."),
 ]
-REFUSALS: Final = errors(
-    *KEYED,
-    e400=MomentNotPast.message,
-    e404="Agent not found, or not registered at that time",
-    e503="KMS signing service unavailable",
-)
+REFUSALS: Final = {
+    "e400": MomentNotPast.message,
+    "e404": "Agent not found, or not registered at that time",
+    "e503": "KMS signing service unavailable",
+}
 
 
 class AttestationSerializer(ReportManifestSerializer):
@@ -43,43 +40,40 @@ class AttestationSerializer(ReportManifestSerializer):
     )
 
 
-def _file_schema(operation_id: str, summary: str, kind: str) -> Any:
-    return extend_schema(
-        operation_id=operation_id,
-        summary=summary,
-        parameters=PARAMETERS,
-        responses={
-            (200, f"application/{kind}"): OpenApiResponse(OpenApiTypes.BINARY, "The file"),
-            **REFUSALS,
-        },
-    )
+def _attests(operation_id: str, summary: str, answer: Any, **described: Any) -> Any:
+    described |= {"parameters": PARAMETERS, **REFUSALS}
+    return operation(operation_id, summary, Scope.REPORTS_READ, answer, **described)
+
+
+def _file_of(kind: str) -> dict[tuple[int, str], OpenApiResponse]:
+    return {(200, f"application/{kind}"): OpenApiResponse(OpenApiTypes.BINARY, "The file")}
 
 
 class AttestationViewSet(ApiViewSet):
     """How one agent stands or stood."""
 
     schema_tag = "Reports"
-    required_scopes: ClassVar = dict.fromkeys(("retrieve", "pdf", "bundle"), Scope.REPORTS_READ)
 
-    @extend_schema(
-        operation_id="getAttestation",
-        summary="Attest how an agent stands or stood",
+    @_attests(
+        "getAttestation",
+        "Attest how an agent stands or stood",
+        AttestationSerializer,
         description=(
             "Identity, certificate, scope, owners, the risk of 30 days, incidents, and the provisions of the "
             "AI Act with the ids of the rows behind them; never a verdict. A member that the records do not "
             "tell any more is null and named in `gaps`. Signed as reports are; audited as `agent.attested`."
         ),
-        parameters=PARAMETERS,
-        responses={200: enveloped(AttestationSerializer), **REFUSALS},
     )
     def retrieve(self, request: ApiRequest, agent_id: str) -> Response:
         return ok(AttestationSerializer(_asked(request, agent_id, "json")).data)
 
-    @_file_schema("getAttestationPdf", "Attest how an agent stands or stood, as a PDF of one page", "pdf")
+    @_attests(
+        "getAttestationPdf", "Attest how an agent stands or stood, as a PDF of one page", _file_of("pdf")
+    )
     def pdf(self, request: ApiRequest, agent_id: str) -> HttpResponse:
         return file_of(_asked(request, agent_id, "pdf"), "pdf")
 
-    @_file_schema("getAttestationBundle", "Attest it in a signed bundle, checked as a report's", "zip")
+    @_attests("getAttestationBundle", "Attest it in a signed bundle, checked as a report's", _file_of("zip"))
     def bundle(self, request: ApiRequest, agent_id: str) -> HttpResponse:
         return file_of(_asked(request, agent_id, "zip"), "zip")
 

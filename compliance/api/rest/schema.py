@@ -5,6 +5,7 @@ from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.plumbing import build_parameter_type
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, inline_serializer
 from rest_framework import serializers
 
@@ -117,6 +118,11 @@ class ServiceAutoSchema(AutoSchema):
         if required := getattr(serializer, "required_in_changes", ()):
             schema["required"] = list(required)
         return schema
+
+    def _resolve_path_parameters(self, variables: list[str]) -> list[dict[str, Any]]:
+        """What a path names is a UUID where an operation declares nothing else."""
+        uuid = {"type": "string", "format": "uuid"}
+        return [build_parameter_type(name=name, schema=uuid, location="path") for name in variables]
 
     def _get_request_body(self, direction: Any = "request") -> Any:
         """Require a body, too, where the schema is written by hand or the body must name a field."""

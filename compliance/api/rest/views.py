@@ -6,11 +6,11 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 from django.http import HttpRequest
-from drf_spectacular.utils import OpenApiParameter
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.serializers import BaseSerializer
+from rest_framework.serializers import BaseSerializer, Serializer
 from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
 from rest_framework.viewsets import ViewSet
@@ -18,6 +18,8 @@ from rest_framework.viewsets import ViewSet
 from compliance.api import gate
 from compliance.api.endpoint import PUBLIC_HEADERS
 from compliance.api.gate import GateRequest, Scope
+from compliance.api.idempotency import idempotent
+from compliance.api.rest.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
 from compliance.api.rest.throttling import PublicThrottle
 from compliance.core.errors import Invalid
 
@@ -89,9 +91,14 @@ def _untie(response: Any) -> None:
 
 
 class ApiViewSet(LimitedView, ViewSet):
-    """An authenticated resource; `required_scopes` names the scope of each action."""
+    """An authenticated resource; `required_scopes` are those that its operations name."""
 
     required_scopes: ClassVar[dict[str, Scope]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        own = {name: action.scope for name, action in vars(cls).items() if hasattr(action, "scope")}
+        cls.required_scopes = {**cls.required_scopes, **own}
 
     def check_permissions(self, request: Request) -> None:
         # What the key may not do counts as well.
@@ -100,6 +107,61 @@ class ApiViewSet(LimitedView, ViewSet):
 
     def check_throttles(self, request: Request) -> None:
         """Do nothing: `check_permissions()` has counted the request."""
+
+
+def operation(
+    operation_id: str,
+    summary: str,
+    scope: Scope,
+    answer: Any = None,
+    *,
+    status: int = 200,
+    parameters: Sequence[OpenApiParameter] = (),
+    repeats: bool = False,
+    **described: Any,
+) -> Callable[[Callable[..., Any]], Any]:
+    """Define an action of an `ApiViewSet`: the scope its key must hold, and its OpenAPI description.
+
+    `answer` is the serializer of what `data` holds, a schema of the whole answer, or answers by status.
+    `repeats`: the action honours `Idempotency-Key`. `e404="Agent not found"` names an error beside those of
+    any call with a key; the rest goes to `extend_schema`.
+    """
+    texts = {name: described.pop(name) for name in [*described] if name[1:].isdecimal()}
+    if repeats:
+        parameters = [*parameters, IDEMPOTENCY_KEY]
+    statuses = (*KEYED, 409) if IDEMPOTENCY_KEY in parameters else KEYED
+    if isinstance(answer, type):
+        answer = enveloped(answer)
+    answers = answer if isinstance(answer, dict) else {status: answer}
+    describe = extend_schema(
+        operation_id=operation_id,
+        summary=summary,
+        parameters=[*parameters],
+        responses={**answers, **errors(*statuses, **texts)},
+        **described,
+    )
+
+    def define(action: Callable[..., Any]) -> Any:
+        defined: Any = describe(idempotent(action) if repeats else action)
+        defined.scope = scope
+        return defined
+
+    return define
+
+
+def listing(
+    operation_id: str,
+    summary: str,
+    scope: Scope,
+    rows: type[Serializer[Any]],
+    *,
+    parameters: Sequence[OpenApiParameter] = (),
+    **described: Any,
+) -> Callable[[Callable[..., Any]], Any]:
+    """An `operation` that answers a page of rows, newest first, from `before` on, `limit` at most."""
+    parameters = [*parameters, BEFORE, LIMIT]
+    answer = paged(rows, tells_next=True)
+    return operation(operation_id, summary, scope, answer, parameters=parameters, **described)
 
 
 class PublicView(LimitedView):
