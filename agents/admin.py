@@ -13,16 +13,25 @@ from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from agents import services
-from agents.blueprints.inheritance import owner_columns
 from agents.models import MAX_EMAIL_LENGTH, OWNER_ROLES, Agent, AgentStatus
-from agents.querysets import IS_ORPHAN, NEEDS_ATTENTION, AgentQuerySet
+from agents.querysets import IS_ORPHAN, NEEDS_ATTENTION, is_in_mode
 from agents.risk import HIGH, MEDIUM, band_of
 from agents.serializers import EMAIL_PATTERN
 from auditlog.actors.requests import user_of
 from compliance.console import filters
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantScopedAdmin
-from compliance.console.display import EMPTY, chip, chips, code, pretty_json, score_chip, status_chip, visible
+from compliance.console.display import (
+    EMPTY,
+    chip,
+    chips,
+    code,
+    column,
+    pretty_json,
+    score_chip,
+    status_chip,
+    visible,
+)
 from compliance.console.navigation import NavigationLine
 from tenancy.console_actions import AgentBudgetForm, AgentModeForm, mode_chip
 from tenancy.models import Enforcement
@@ -40,63 +49,44 @@ SECTIONS: Final = {
 """What a page shows below the agent's summary, which `ops` puts there."""
 
 
-class RiskFilter(filters.DropdownFilter):
+class RiskFilter(filters.ConditionFilter):
     """Filter by the band of the rolling score."""
 
     title = "risk band"
     parameter_name = "risk"
-    bands: ClassVar[dict[str, Q]] = {
-        "high": Q(risk_score__gte=HIGH),
-        "medium": Q(risk_score__gte=MEDIUM, risk_score__lt=HIGH),
-        "low": Q(risk_score__lt=MEDIUM),
-        "attention": NEEDS_ATTENTION,
+    conditions: ClassVar = {
+        "high": ("High", Q(risk_score__gte=HIGH)),
+        "medium": ("Medium", Q(risk_score__gte=MEDIUM, risk_score__lt=HIGH)),
+        "low": ("Low", Q(risk_score__lt=MEDIUM)),
+        "attention": ("Attention", NEEDS_ATTENTION),
     }
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(band, band.capitalize()) for band in self.bands]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Agent]) -> QuerySet[Agent]:
-        return queryset.filter(self.bands.get(self.value() or "", Q()))
-
-
-class ModeFilter(filters.DropdownFilter):
+class ModeFilter(filters.ConditionFilter):
     """Filter by the mode that counts: the agent's own, else its tenant's."""
 
-    title = "mode"
-    parameter_name = "mode"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(Enforcement.ENFORCE, "Enforcing"), (Enforcement.OBSERVE, "Observing")]
-
-    def queryset(self, request: HttpRequest, queryset: AgentQuerySet) -> AgentQuerySet:
-        value = self.value()
-        return queryset.in_mode(value) if value in Enforcement.values else queryset
+    title = parameter_name = "mode"
+    conditions: ClassVar = {
+        Enforcement.ENFORCE: ("Enforcing", is_in_mode(Enforcement.ENFORCE)),
+        Enforcement.OBSERVE: ("Observing", is_in_mode(Enforcement.OBSERVE)),
+    }
 
 
-class OwnerFilter(filters.DropdownFilter):
+class OwnerFilter(filters.ConditionFilter):
     """Filter by whether somebody answers for the agent; retired ones need nobody."""
 
-    title = "owner"
-    parameter_name = "owner"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("none", "Without an owner"), ("some", "With an owner")]
-
-    def queryset(self, request: HttpRequest, queryset: AgentQuerySet) -> AgentQuerySet:
-        return queryset.orphaned({"none": True, "some": False}.get(self.value() or ""))
+    title = parameter_name = "owner"
+    conditions: ClassVar = {"none": ("Without an owner", IS_ORPHAN), "some": ("With an owner", ~IS_ORPHAN)}
 
 
-class DormantFilter(filters.DropdownFilter):
+class DormantFilter(filters.ConditionFilter):
     """Filter by whether an active agent has not reported for too long."""
 
-    title = "dormant"
-    parameter_name = "dormant"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("yes", "Dormant"), ("no", "Not dormant")]
-
-    def queryset(self, request: HttpRequest, queryset: AgentQuerySet) -> AgentQuerySet:
-        return queryset.dormant({"yes": True, "no": False}.get(self.value() or ""))
+    title = parameter_name = "dormant"
+    conditions: ClassVar = {
+        "yes": ("Dormant", Q(dormant_at__isnull=False)),
+        "no": ("Not dormant", Q(dormant_at=None)),
+    }
 
 
 class OwnerForm(forms.Form):
@@ -176,9 +166,7 @@ SET_OWNER = _setting(
     "Names a person who answers for the agent, and whom a mail tells of strikes and stops. The owner may "
     "decide on approvals by a link. Certificates do not name people; the audit log does.",
     OwnerForm,
-    lambda data: owner_columns(
-        data["role"], {name: data[name] for name in ("name", "email")} if data["name"] else None
-    ),
+    lambda data: {data["role"]: {part: data[part] for part in ("name", "email")} if data["name"] else None},
     _told_owner,
 )
 SET_MODE = _setting(
@@ -247,25 +235,21 @@ class AgentAdmin(TenantScopedAdmin):
         "blueprint",
     )
 
-    label = display(lambda self, agent: visible(agent.name), description="name", ordering="name")
-    blueprint = display(lambda self, agent: code(agent.blueprint_id) or EMPTY, description="blueprint")
-    did = display(lambda self, agent: code(agent.did), description="DID")
-    owner_shown = display(
-        lambda self, agent: (
-            chip("no owner", "warning") if agent.is_orphan else visible(agent.owner_name or EMPTY)
-        ),
-        description="owner",
+    label = column("name", lambda agent: visible(agent.name), ordering="name")
+    blueprint = column("blueprint", lambda agent: code(agent.blueprint_id))
+    did = column("DID", lambda agent: code(agent.did))
+    owner_shown = column(
+        "owner",
+        lambda one: chip("no owner", "warning") if one.is_orphan else visible(one.owner_name or EMPTY),
         ordering="owner_name",
     )
-    hash = display(lambda self, agent: code(agent.model_hash), description="model hash")
-    limits = display(lambda self, agent: pretty_json(agent.financial_scope), description="financial scope")
-    risk = display(
-        lambda self, agent: score_chip(agent.risk_score, band_of(agent.risk_score)),
-        description="risk",
-        ordering="risk_score",
+    hash = column("model hash", lambda agent: code(agent.model_hash))
+    limits = column("financial scope", lambda agent: pretty_json(agent.financial_scope))
+    risk = column(
+        "risk", lambda one: score_chip(one.risk_score, band_of(one.risk_score)), ordering="risk_score"
     )
-    card = display(lambda self, agent: pretty_json(agent.agent_card), description="published card")
-    metadata_json = display(lambda self, agent: pretty_json(agent.metadata), description="metadata")
+    card = column("published card", lambda agent: pretty_json(agent.agent_card))
+    metadata_json = column("metadata", lambda agent: pretty_json(agent.metadata))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows: QuerySet[Any] = super().get_queryset(request).annotate(is_orphan=IS_ORPHAN)

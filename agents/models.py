@@ -73,8 +73,19 @@ def parse_did(text: str) -> AgentDid | None:
     return None
 
 
-def _person(name: str | None, email: str | None) -> dict[str, str] | None:
-    return None if name is None or email is None else {"name": name, "email": email}
+def _person(role: str) -> property:
+    """The person, `{name, email}`, whom two columns hold; None: nobody."""
+    columns = {"name": f"{role}_name", "email": f"{role}_email"}
+
+    def read(row: Any) -> dict[str, str] | None:
+        person = {part: getattr(row, column) for part, column in columns.items()}
+        return None if None in person.values() else person
+
+    def write(row: Any, person: Mapping[str, str] | None) -> None:
+        for part, column in columns.items():
+            setattr(row, column, person and person[part])
+
+    return property(read, write)
 
 
 class OwnedRow(TenantRow):
@@ -85,18 +96,11 @@ class OwnedRow(TenantRow):
     backup_owner_name = models.CharField(max_length=255, null=True)  # noqa: DJ001
     backup_owner_email = models.CharField(max_length=MAX_EMAIL_LENGTH, null=True)  # noqa: DJ001
 
+    owner = _person("owner")
+    backup_owner = _person("backup_owner")
+
     class Meta:
         abstract = True
-
-    @property
-    def owner(self) -> dict[str, str] | None:
-        """The person who answers for the row."""
-        return _person(self.owner_name, self.owner_email)
-
-    @property
-    def backup_owner(self) -> dict[str, str] | None:
-        """The person who answers for the row while its owner is away."""
-        return _person(self.backup_owner_name, self.backup_owner_email)
 
 
 def _budget_in_range(name: str) -> CheckConstraint:
@@ -198,6 +202,10 @@ class Agent(OwnedRow):
     def permitted_actions(self) -> list[str] | None:
         """The scope in the metadata, for the certificate."""
         return declared_actions(self.metadata)
+
+    @permitted_actions.setter
+    def permitted_actions(self, names: list[str] | None) -> None:
+        self.metadata = {**(self.metadata or {}), "permitted_actions": names}
 
     @property
     def effective_enforcement(self) -> str:

@@ -27,26 +27,10 @@ NEEDS_ATTENTION: Final = Q(status="suspended") | Q(status="active", risk_score__
 """A person should review the agent: it is suspended, or risky while active."""
 
 
-def is_answered_for_by(email: str) -> Q:
-    """Match the rows whose owner or backup owner has this address, in any case."""
-    return Q(owner_email__iexact=email) | Q(backup_owner_email__iexact=email)
-
-
 class AgentQuerySet(TenantRows["Agent"]):
     """Agents of the current environment."""
 
     missing = AgentNotFound
-
-    def with_status(self, status: str | None) -> "AgentQuerySet":
-        return self.filter(status=status) if status else self
-
-    def owned_by(self, email: str | None) -> "AgentQuerySet":
-        """Filter by the owner's address, in any case; all without an address."""
-        return self if email is None else self.filter(owner_email__iexact=email)
-
-    def answered_for_by(self, email: str) -> "AgentQuerySet":
-        """Filter by the address of the owner or the backup owner, in any case."""
-        return self.filter(is_answered_for_by(email))
 
     def orphaned(self, orphaned: bool | None = True) -> "AgentQuerySet":
         """Return the agents that nobody answers for, but retired ones; the others if False, all if None."""
@@ -55,11 +39,8 @@ class AgentQuerySet(TenantRows["Agent"]):
     def dormant(self, is_dormant: bool | None) -> "AgentQuerySet":
         return self if is_dormant is None else self.filter(dormant_at__isnull=not is_dormant)
 
-    def of_blueprint(self, blueprint_id: UUID | None) -> "AgentQuerySet":
-        return self.filter(blueprint_id=blueprint_id) if blueprint_id else self
-
-    def with_model_hash(self, model_hash: str | None) -> "AgentQuerySet":
-        return self.filter(model_hash=model_hash) if model_hash else self
+    def of_blueprint(self, blueprint_id: UUID) -> "AgentQuerySet":
+        return self.filter(blueprint_id=blueprint_id)
 
     def matching(self, text: str | None) -> "AgentQuerySet":
         """Agents that have `text` within their name or id, in any case."""
@@ -71,10 +52,6 @@ class AgentQuerySet(TenantRows["Agent"]):
     def with_tenant(self) -> "AgentQuerySet":
         """Read the tenant too, whose mode and budget count for agents without their own."""
         return self.select_related("tenant")
-
-    def in_mode(self, enforcement: str) -> "AgentQuerySet":
-        """Filter by the mode that counts."""
-        return self.filter(is_in_mode(enforcement))
 
 
 class BlueprintQuerySet(TenantRows["Blueprint"]):

@@ -115,14 +115,26 @@ class MetadataField(serializers.DictField):
     """A JSON object of the tenant; `permitted_actions` gives the agent's scope."""
 
 
-def alarm_budget_field(help_text: str) -> StrictFloatField:
-    return StrictFloatField(
-        min_value=LEAST_BUDGET, max_value=MOST_BUDGET, required=False, allow_null=True, help_text=help_text
+class InheritedFieldsSerializer(serializers.Serializer[Any]):
+    """Fields that a blueprint states as an agent does; null: nothing is said of that."""
+
+    model = StrictCharField(max_length=255, required=False, allow_null=True, allow_blank=True)
+    version = StrictCharField(max_length=255, required=False, allow_null=True, allow_blank=True)
+    owner = OwnerSerializer(
+        required=False, allow_null=True, help_text="The person who answers for the agent and gets its mail."
     )
-
-
-def validity_field() -> StrictIntegerField:
-    return StrictIntegerField(
+    backup_owner = OwnerSerializer(
+        required=False, allow_null=True, help_text="The person who does so while the owner is away."
+    )
+    financial_scope = FinancialScopeSerializer(required=False, allow_null=True)
+    alarm_budget = StrictFloatField(
+        min_value=LEAST_BUDGET,
+        max_value=MOST_BUDGET,
+        required=False,
+        allow_null=True,
+        help_text="The share of an agent's ordinary events that may be medium or high. null: as its tenant.",
+    )
+    validity_days = StrictIntegerField(
         min_value=1,
         max_value=MOST_DAYS,
         required=False,
@@ -131,20 +143,11 @@ def validity_field() -> StrictIntegerField:
     )
 
 
-class AgentProfileSerializer(serializers.Serializer[Any]):
+class AgentProfileSerializer(InheritedFieldsSerializer):
     """Fields a tenant may set on an agent."""
 
-    model = StrictCharField(max_length=255, required=False, allow_null=True, allow_blank=True)
-    version = StrictCharField(max_length=255, required=False, allow_null=True, allow_blank=True)
     description = StrictCharField(max_length=10_000, required=False, allow_null=True, allow_blank=True)
     inbox_address = StrictCharField(max_length=320, required=False, allow_null=True, allow_blank=True)
-    owner = OwnerSerializer(
-        required=False, allow_null=True, help_text="The person who answers for the agent and gets its mail."
-    )
-    backup_owner = OwnerSerializer(
-        required=False, allow_null=True, help_text="The person who does so while the owner is away."
-    )
-    financial_scope = FinancialScopeSerializer(required=False, allow_null=True)
     agent_card = AgentCardSerializer(
         required=False,
         allow_null=True,
@@ -158,10 +161,6 @@ class AgentProfileSerializer(serializers.Serializer[Any]):
         help_text="`observe`, only set in the console: the service does not stop the agent by itself. "
         "null: as its tenant.",
     )
-    alarm_budget = alarm_budget_field(
-        "The share of the agent's ordinary events that may be medium or high. null: as its tenant."
-    )
-    validity_days = validity_field()
 
     def validate_metadata(self, metadata: dict[str, Any] | None) -> dict[str, Any] | None:
         if octets_of(metadata) > MAX_OCTETS:
@@ -233,18 +232,9 @@ class AgentSerializer(RowSerializer[Agent]):
         model = Agent
         fields = [
             *("id", "tenant_id", "name", "description", "model", "model_hash", "version", "status"),
-            *(
-                "owner",
-                "backup_owner",
-                "inbox_address",
-                "metadata",
-                "financial_scope",
-                "agent_card",
-                "enforcement",
-            ),
-            *("effective_enforcement", "alarm_budget", "effective_alarm_budget"),
-            *("blueprint_id", "validity_days"),
-            *("did", "dormant_at", "created_at", "updated_at"),
+            *("owner", "backup_owner", "inbox_address", "metadata", "financial_scope", "agent_card"),
+            *("enforcement", "effective_enforcement", "alarm_budget", "effective_alarm_budget"),
+            *("blueprint_id", "validity_days", "did", "dormant_at", "created_at", "updated_at"),
         ]
 
 

@@ -1,17 +1,17 @@
 """Register, edit, activate, suspend, halt, reinstate and retire agents."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
+
+from django.db.models import Q
 
 from agents import mailing
 from agents.blueprints.inheritance import INHERITED, keep_within
 from agents.blueprints.services import blueprint_entry
 from agents.errors import AgentAlreadySuspended, AgentNotSuspended, AgentRetired, StopNotUndone
 from agents.models import OWNER_ROLES, Agent, AgentStatus, Blueprint, OwnedRow
-from agents.querysets import is_answered_for_by
 from auditlog import services as auditlog
 from auditlog.models import AuditEntry
 from auditlog.vocabulary import Actor, AuditAction
@@ -19,42 +19,18 @@ from compliance.core import environments
 from compliance.core.errors import Invalid
 from compliance.core.json_values import same_json, written
 from compliance.stores import sql
+from compliance.stores.rows import TenantRows
 from webhooks.publishing import publish, publish_all
 from webhooks.vocabulary import EventName
 
 
-@dataclass(frozen=True)
-class AgentRegistration:
-    """Fields a tenant states of a new agent; the model hash may be its blueprint's."""
-
-    name: str
-    model_hash: str = ""
-    model: str | None = None
-    version: str | None = None
-    description: str | None = None
-    inbox_address: str | None = None
-    owner_name: str | None = None
-    owner_email: str | None = None
-    backup_owner_name: str | None = None
-    backup_owner_email: str | None = None
-    metadata: dict[str, Any] | None = None
-    financial_scope: dict[str, Any] | None = None
-    agent_card: dict[str, Any] | None = None
-    enforcement: str | None = None
-    alarm_budget: float | None = None
-    validity_days: int | None = None
-    blueprint_id: UUID | None = None
-
-
-def register(*, tenant_id: UUID, registration: AgentRegistration, actor: Actor, now: datetime) -> Agent:
-    """Create a pending agent; audits it and publishes `agent.created`.
+def register(*, tenant_id: UUID, fields: dict[str, Any], actor: Actor, now: datetime) -> Agent:
+    """Create a pending agent of fields by name; audits it and publishes `agent.created`.
 
     Raises: BlueprintNotFound, WiderThanBlueprint, and Invalid where nothing states the model hash.
     """
     with environments.atomic():
-        agent = Agent(
-            tenant_id=tenant_id, **vars(registration), status_changed_at=now, created_at=now, updated_at=now
-        )
+        agent = Agent(tenant_id=tenant_id, **fields, status_changed_at=now, created_at=now, updated_at=now)
         if agent.blueprint_id is not None:
             agent.model_hash = agent.model_hash or None  # type: ignore[assignment]  # until it is inherited
             keep_within(agent, Blueprint.objects.for_tenant(tenant_id).find(agent.blueprint_id), INHERITED)
@@ -88,19 +64,20 @@ def update(
     with environments.atomic():
         agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
         _refuse_retired(agent)
-        columns = {*changes, "own_fields"}
+        columns = [field.attname for field in Agent._meta.concrete_fields]
         before = {name: getattr(agent, name) for name in (*columns, *INHERITED)}
-        certified = agent.certified_profile()
         for name, value in changes.items():
             setattr(agent, name, value)
         if agent.blueprint_id is not None:
             touched = [name for name in INHERITED if not same_json(getattr(agent, name), before[name])]
             keep_within(agent, Blueprint.objects.for_tenant(tenant_id).find(agent.blueprint_id), touched)
-        changed = sorted(name for name in columns if not same_json(getattr(agent, name), before[name]))
+        given = [name for name in columns if getattr(agent, name) is not before[name]]
+        changed = sorted(name for name in given if not same_json(getattr(agent, name), before[name]))
         needed: list[str] = []
         if agent.status != AgentStatus.PENDING:  # a pending agent will be certified as it is
-            after = agent.certified_profile()
-            needed = sorted(name for name in after if after[name] != certified[name])
+            needed = sorted(
+                name for name, value in agent.certified_profile().items() if value != before[name]
+            )
         if changed:
             agent.updated_at = now
             agent.save(update_fields=[*changed, "updated_at"])
@@ -129,39 +106,37 @@ def replace_owner(
     each audited. Returns how many agents changed.
     """
     person = {"name": name, "email": new_email}
-    columns = [f"{role}_{field}" for role in OWNER_ROLES for field in person]
     with environments.atomic():
-        entries, blueprints, agents = [], [], []
-        theirs = Blueprint.objects.for_tenant(tenant_id).filter(is_answered_for_by(email))
-        for blueprint in theirs.order_by("id").locked():
-            if changes := _put_in_place(blueprint, email, person, now):
-                blueprints.append(blueprint)
-                action = AuditAction.BLUEPRINT_UPDATED
-                entries.append(blueprint_entry(blueprint, action, actor, now, **changes))
-        Blueprint.objects.bulk_update(blueprints, [*columns, "updated_at"], batch_size=500)
-        own = Agent.objects.for_tenant(tenant_id).locked().answered_for_by(email).order_by("id")
-        for agent in own:
-            if changes := _put_in_place(agent, email, person, now):
-                agents.append(agent)
-                fields = {"changed": sorted(changes), "renewal_needed_for": [], **changes}
-                said = f"Agent {agent.name} updated: {', '.join(changes)} replaced"
-                entries.append(_entry(agent, AuditAction.AGENT_UPDATED, actor, now, said, **fields))
-        Agent.objects.for_tenant(tenant_id).bulk_update(agents, [*columns, "updated_at"], batch_size=500)
+        entries = [
+            blueprint_entry(blueprint, AuditAction.BLUEPRINT_UPDATED, actor, now, **changes)
+            for blueprint, changes in _replaced(Blueprint.objects.for_tenant(tenant_id), email, person, now)
+        ]
+        agents = _replaced(Agent.objects.for_tenant(tenant_id), email, person, now)
+        for agent, changes in agents:
+            fields = {"changed": sorted(changes), "renewal_needed_for": [], **changes}
+            said = f"Agent {agent.name} updated: {', '.join(changes)} replaced"
+            entries.append(_entry(agent, AuditAction.AGENT_UPDATED, actor, now, said, **fields))
         if entries:
             auditlog.record_all(entries)
     return len(agents)
 
 
-def _put_in_place(
-    row: Agent | Blueprint, email: str, person: dict[str, str], now: datetime
-) -> dict[str, Any]:
-    before = {role: getattr(row, role) for role in OWNER_ROLES}
-    for role in OWNER_ROLES:
-        if (before[role] or {}).get("email", "").casefold() == email.casefold():
-            for field, value in person.items():
-                setattr(row, f"{role}_{field}", value)
-    row.updated_at = now
-    return _owners_changed(row, before)
+def _replaced(
+    rows: TenantRows[Any], email: str, person: dict[str, str], now: datetime
+) -> list[tuple[Any, dict[str, Any]]]:
+    """Put a person in the place of another; return the rows that changed, each with its changes."""
+    found, theirs = [], Q(owner_email__iexact=email) | Q(backup_owner_email__iexact=email)
+    for row in rows.filter(theirs).order_by("id").locked():
+        before = {role: getattr(row, role) for role in OWNER_ROLES}
+        for role, known in before.items():
+            if known and known["email"].casefold() == email.casefold():
+                setattr(row, role, person)
+        row.updated_at = now
+        if changes := _owners_changed(row, before):
+            found.append((row, changes))
+    columns = [f"{role}_{part}" for role in OWNER_ROLES for part in person]
+    rows.bulk_update([row for row, _ in found], [*columns, "updated_at"], batch_size=500)
+    return found
 
 
 def _owners_changed(row: OwnedRow, before: dict[str, Any]) -> dict[str, Any]:

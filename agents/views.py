@@ -9,21 +9,12 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter
 from rest_framework.response import Response
 
 from agents import serializers, services
-from agents.blueprints.inheritance import owner_columns
 from agents.errors import BlueprintNotFound, ObserveNotByKey
-from agents.models import OWNER_ROLES, Agent, AgentStatus
+from agents.models import Agent, AgentStatus
 from agents.serializers import EMAIL_PATTERN, AgentSerializer, shown_agent
-from agents.services import AgentRegistration
 from auditlog.actors.requests import caller_of
 from compliance.api.gate import Scope, require_scope
-from compliance.api.pagination import (
-    newest_first,
-    ok,
-    read_choice,
-    read_flag,
-    read_id,
-    read_text,
-)
+from compliance.api.pagination import newest_first, ok, read_choice, read_flag, read_id, read_text
 from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.views import ApiViewSet, listing, operation, validated
 from compliance.core.errors import Invalid
@@ -82,8 +73,8 @@ class AgentViewSet(ApiViewSet):
         e422="The agent would go beyond its blueprint",
     )
     def create(self, request: ApiRequest) -> Response:
-        registration = AgentRegistration(**_stated(serializers.RegisterAgentSerializer, request))
-        agent = services.register(registration=registration, **caller_of(request))
+        fields = _stated(serializers.RegisterAgentSerializer, request)
+        agent = services.register(fields=fields, **caller_of(request))
         return ok(shown_agent(agent), status=201)
 
     @listing(
@@ -93,12 +84,14 @@ class AgentViewSet(ApiViewSet):
         params = request.query_params
         agents = (
             Agent.objects.for_tenant(request.auth.tenant_id)
-            .of_blueprint(read_id(params, "blueprint_id"))
-            .with_status(read_choice(params, "status", AgentStatus.values))
-            .owned_by(_read_email(params))
+            .where(
+                blueprint_id=read_id(params, "blueprint_id"),
+                status=read_choice(params, "status", AgentStatus.values),
+                owner_email__iexact=_read_email(params),
+                model_hash=read_text(params, "model_hash", max_length=512),
+            )
             .orphaned(read_flag(params, "orphaned"))
             .dormant(read_flag(params, "dormant"))
-            .with_model_hash(read_text(params, "model_hash", max_length=512))
             .matching(read_text(params, "q"))
             .with_tenant()
         )
@@ -143,17 +136,9 @@ def _stated(serializer: type[serializers.AgentProfileSerializer], request: ApiRe
 
     Raises: ObserveNotByKey.
     """
-    fields = with_owner_columns(validated(serializer, request))
+    fields: dict[str, Any] = validated(serializer, request)
     if not fields.keys().isdisjoint(("enforcement", "alarm_budget")):
         require_scope(request.auth, Scope.AGENTS_ENFORCEMENT)
     if fields.get("enforcement") == Enforcement.OBSERVE:
         raise ObserveNotByKey()
-    return fields
-
-
-def with_owner_columns(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields with the columns of owners in their place."""
-    for role in OWNER_ROLES:
-        if role in fields:
-            fields |= owner_columns(role, fields.pop(role))
     return fields

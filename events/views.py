@@ -100,14 +100,13 @@ class EventViewSet(ApiViewSet):
     )
     def list(self, request: ApiRequest) -> Response:
         params, tenant_id = request.query_params, request.auth.tenant_id
-        filters = {
-            "agent_id": read_id(params, "agent_id"),
-            "risk_band": read_choice(params, "band", RiskBand.values),
-            "action_type": read_choice(params, "action_type", ActionType.values),
-        }
-        agent_id = filters["agent_id"]
+        agent_id = read_id(params, "agent_id")
         events = BehaviorEvent.objects.for_tenant(tenant_id).only(*SHOWN)
-        events = events.filter(**{name: value for name, value in filters.items() if value})
+        events = events.where(
+            agent_id=agent_id,
+            risk_band=read_choice(params, "band", RiskBand.values),
+            action_type=read_choice(params, "action_type", ActionType.values),
+        )
         # The index of an agent's events would have all those of another tenant's agent read in vain.
         if agent_id and not Agent.objects.for_tenant(tenant_id).filter(id=agent_id).exists():
             events = events.none()

@@ -15,13 +15,7 @@ from delegation.jose.tokens import RootAssurance, shown_chain
 from delegation.serializers import ChainActorSerializer, NameField
 from gateway.deciding.decisions import Passage
 from gateway.deciding.requests import ACTION, ROUTE
-from gateway.models import (
-    MAX_ROUTE_NAME,
-    GatewayAgents,
-    GatewayCredential,
-    GatewayRoot,
-    GatewayRoute,
-)
+from gateway.models import MAX_ROUTE_NAME, GatewayAgents, GatewayCredential, GatewayRoot, GatewayRoute
 from gateway.services import FIELDS
 
 NAME_PATTERN = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"

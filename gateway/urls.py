@@ -6,12 +6,7 @@ from django.urls import path
 
 from gateway.access.views import AccessViewSet, AskPolicyViewSet, AuthzenConfigurationViewSet
 from gateway.approvals.views import ApprovalViewSet
-from gateway.views import (
-    METHODS,
-    GatewayDecisionViewSet,
-    GatewayForwardViewSet,
-    GatewayRouteViewSet,
-)
+from gateway.views import METHODS, GatewayDecisionViewSet, GatewayForwardViewSet, GatewayRouteViewSet
 
 _POLICY: Final[dict[str, Any]] = {"get": "retrieve", "put": "replace", "delete": "destroy"}
 

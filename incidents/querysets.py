@@ -21,10 +21,6 @@ class IncidentQuerySet(TenantRows["Incident"]):
 
     missing = IncidentNotFound
 
-    def of_agent(self, agent_id: UUID | None) -> "IncidentQuerySet":
-        """Return those that touch an agent; all without one."""
-        return self.filter(agents__agent_id=agent_id) if agent_id else self
-
     def ongoing(self) -> "IncidentQuerySet":
         """Return those that are neither closed nor merged into another."""
         return self.exclude(state__in=ENDED)

@@ -43,13 +43,13 @@ class IncidentViewSet(ApiViewSet):
     )
     def list(self, request: ApiRequest) -> Response:
         params, moment = request.query_params, now()
-        state = read_choice(params, "state", IncidentState.values)
-        severity = read_choice(params, "severity", IncidentSeverity.values)
-        chosen = {name: value for name, value in (("state", state), ("severity", severity)) if value}
-        incidents = Incident.objects.for_tenant(request.auth.tenant_id).of_agent(read_id(params, "agent_id"))
-        incidents = incidents.prefetch_related("agents")
+        incidents = Incident.objects.for_tenant(request.auth.tenant_id).where(
+            agents__agent_id=read_id(params, "agent_id"),
+            state=read_choice(params, "state", IncidentState.values),
+            severity=read_choice(params, "severity", IncidentSeverity.values),
+        )
         return newest_first(
-            incidents.filter(**chosen),
+            incidents.prefetch_related("agents"),
             request,
             lambda rows: [shown_incident(row, moment) for row in rows],
             field="opened_at",

@@ -3,12 +3,7 @@
 from django.apps import AppConfig
 from django.core.checks import register
 
-from ops.checks import (
-    check_distribution,
-    check_owners,
-    check_roles,
-    check_session_defaults,
-)
+from ops.checks import check_distribution, check_owners, check_roles, check_session_defaults
 from ops.unsafe_settings import check_unsafe
 
 

@@ -29,6 +29,9 @@ UNSUMMED = 1_000  # newest events of an agent that are read besides its daily su
 GAP = 0.25  # share of a bar's place that stays empty
 SHORT = 60.0  # seconds that the scale of a delay reaches at least
 LEAST = 1.5  # height of a bar that is not zero
+RISK_NOTE = f"Each day's highest score; the lines are at {MEDIUM} (medium) and {HIGH} (high)."
+OF_RISK: dict[str, Any] = {"top": 1.0, "lines": [f"{HEIGHT * (1 - bound):.2f}" for bound in (MEDIUM, HIGH)]}
+"""The scale of a score."""
 
 Numbers = Sequence[float | None]
 Figures = Mapping[date, Mapping[str, Any]]
@@ -186,22 +189,15 @@ def _agents(request: HttpRequest, today: date) -> Chart:
     sums = RiskDay.objects.filter(agent__in=riskiest.values("pk"), day__in=days).select_related("agent")
     for row in sums.order_by("-agent__risk_score", "-agent_id"):
         worst.setdefault(row.agent, {})[row.day] = row.max_score
-    lines = [_number(HEIGHT * (1 - bound)) for bound in (MEDIUM, HIGH)]
-    series = [(agent, [scores.get(day) for day in days]) for agent, scores in worst.items()]
-    plots = [
-        _plot(visible(agent.name), "high", days, values, _score, top=1.0, lines=lines, url=_url(agent))
-        for agent, values in series
+    series = [
+        (visible(agent.name), "high", [scores.get(day) for day in days]) for agent, scores in worst.items()
     ]
-    table = [(visible(agent.name), values, _score) for agent, values in series]
-    return Chart(
-        title=f"Riskiest agents, {RISK_DAYS} days",
-        note=f"Each day's highest score; the lines are at {MEDIUM} (medium) and {HIGH} (high).",
-        plots=plots,
-        columns=["Day", *(name for name, _, _ in table)],
-        rows=_rows(days, table),
-        first=_day(days[0]),
-        last=_day(days[-1]),
-    )
+    chart = _chart(f"Riskiest agents, {RISK_DAYS} days", RISK_NOTE, days, series, _score, **OF_RISK)
+    plots = [
+        replace(plot, url=reverse("admin:agents_agent_change", args=[agent.pk]))
+        for plot, agent in zip(chart.plots, worst, strict=True)
+    ]
+    return replace(chart, plots=plots)
 
 
 def of_agent(agent: Agent, marked: Mapping[str, Sequence[datetime]], now: datetime) -> Chart:
@@ -222,26 +218,17 @@ def of_agent(agent: Agent, marked: Mapping[str, Sequence[datetime]], now: dateti
     counts = {"strike": strikes}
     for kind, moments in marked.items():
         counts[kind] = Counter(moment.astimezone(UTC).date() for moment in moments)
-    scores = [worst.get(day) for day in days]
-    lines = [_number(HEIGHT * (1 - bound)) for bound in (MEDIUM, HIGH)]
-    plot = _plot("Highest score", "high", days, scores, _score, top=1.0, lines=lines)
-    said = [counted(sum(found[day] for day in days), kind) for kind, found in counts.items()]
-    table = [("Highest score", scores, _score)]
-    table += [
+    series = [("Highest score", "high", [worst.get(day) for day in days])]
+    also = [
         (f"{kind.capitalize()}s", [found[day] or None for day in days], _count)
         for kind, found in counts.items()
     ]
+    chart = _chart(f"Risk of {RISK_DAYS} days", RISK_NOTE, days, series, _score, also=also, **OF_RISK)
+    keys = {kind: counted(sum(found[day] for day in days), kind) for kind, found in counts.items()}
     marks = [mark for kind, found in counts.items() for mark in _marks(days, found, kind)]
-    return Chart(
-        title=f"Risk of {RISK_DAYS} days",
-        note=f"Each day's highest score; the lines are at {MEDIUM} (medium) and {HIGH} (high).",
-        plots=[replace(plot, bars=[*plot.bars, *marks], summary=f"{plot.summary}; {', '.join(said)}")],
-        columns=["Day", *(name for name, _, _ in table)],
-        rows=_rows(days, table),
-        first=_day(days[0]),
-        last=_day(days[-1]),
-        keys=dict(zip(counts, said, strict=True)),
-    )
+    (plot,) = chart.plots
+    plot = replace(plot, bars=[*plot.bars, *marks], summary=f"{plot.summary}; {', '.join(keys.values())}")
+    return replace(chart, plots=[plot], keys=keys)
 
 
 def _marks(days: Sequence[date], found: Mapping[date, int], kind: str) -> Iterable[Bar]:
@@ -255,10 +242,6 @@ def _marks(days: Sequence[date], found: Mapping[date, int], kind: str) -> Iterab
             yield Bar(x, "0", _number(width), _number(height), label, kind)
 
 
-def _url(agent: Agent) -> str:
-    return reverse("admin:agents_agent_change", args=[agent.pk])
-
-
 Shown = Callable[[float], str]
 
 
@@ -269,31 +252,24 @@ def _chart(
     series: Sequence[tuple[str, str, Numbers]],
     show: Shown,
     *,
-    top: float | None = None,
-    least_top: float = 0.0,
-    is_low_worst: bool = False,
     also: Sequence[tuple[str, Numbers, Shown]] = (),
+    **scale: Any,
 ) -> Chart:
-    """Draw a plot for each series; `also` are columns of the table only."""
+    """Draw a plot for each series, to a `scale` as `_plot` takes it; `also` are columns of the table only.
+
+    The table has a row a day, the newest first.
+    """
     table = [*((name, values, show) for name, _, values in series), *also]
+    columns = [["" if value is None else show(value) for value in values] for _, values, show in table]
     return Chart(
         title=title,
         note=note,
-        plots=[
-            _plot(name, tone, days, values, show, top=top, least_top=least_top, is_low_worst=is_low_worst)
-            for name, tone, values in series
-        ],
+        plots=[_plot(name, tone, days, values, show, **scale) for name, tone, values in series],
         columns=["Day", *(name for name, _, _ in table)],
-        rows=_rows(days, table),
+        rows=[[_day(day), *(column[at] for column in columns)] for at, day in enumerate(days)][::-1],
         first=_day(days[0]),
         last=_day(days[-1]),
     )
-
-
-def _rows(days: Sequence[date], table: Iterable[tuple[str, Numbers, Shown]]) -> list[list[str]]:
-    """Return a row a day, the newest first."""
-    columns = [["" if value is None else show(value) for value in values] for _, values, show in table]
-    return [[_day(day), *(column[at] for column in columns)] for at, day in enumerate(days)][::-1]
 
 
 def _plot(
@@ -307,7 +283,6 @@ def _plot(
     least_top: float = 0.0,
     is_low_worst: bool = False,
     lines: Sequence[str] = (),
-    url: str = "",
 ) -> Plot:
     known = [value for value in values if value is not None]
     scale = top or max([*known, least_top]) or 1.0
@@ -321,9 +296,9 @@ def _plot(
         size = _number(place * (1 - GAP)), _number(height)
         bars.append(Bar(*corner, *size, f"{_day(day)}: {show(value)}"))
     if not known:
-        return Plot(title, tone, bars, "", "", f"{title}: nothing on record", url, lines)
+        return Plot(title, tone, bars, "", "", f"{title}: nothing on record", lines=lines)
     worst = f"at least {show(min(known))}" if is_low_worst else f"at most {show(max(known))}"
-    return Plot(title, tone, bars, worst, show(scale), f"{title}: {worst} a day", url, lines)
+    return Plot(title, tone, bars, worst, show(scale), f"{title}: {worst} a day", lines=lines)
 
 
 def _number(value: float) -> str:

@@ -135,29 +135,22 @@ def not_stopped(now: datetime) -> Q:
 
 
 def agent_tiles(agents: AgentQuerySet, now: datetime) -> list[Tile]:
-    rows = (
-        agents.order_by()
-        .values("status")
-        .annotate(
-            count=Count("pk"),
-            observed=Count("pk", filter=not_stopped(now)),
-            orphans=Count("pk", filter=IS_ORPHAN),
-            dormant=Count("pk", filter=Q(dormant_at__isnull=False)),
-        )
+    found = agents.aggregate(
+        **{status: Count("pk", filter=Q(status=status)) for status in AgentStatus.values},
+        registered=Count("pk"),
+        observed=Count("pk", filter=not_stopped(now)),
+        orphans=Count("pk", filter=IS_ORPHAN),
+        dormant=Count("pk", filter=Q(dormant_at__isnull=False)),
     )
-    by_status = {row["status"]: row["count"] for row in rows}
-    observed = sum(row["observed"] for row in rows)
-    orphans, dormant = (sum(row[name] for row in rows) for name in ("orphans", "dormant"))
-    active, pending = by_status.get(AgentStatus.ACTIVE, 0), by_status.get(AgentStatus.PENDING, 0)
-    suspended = by_status.get(AgentStatus.SUSPENDED, 0)
-    registered = f"of {sum(by_status.values())} registered"
+    suspended, orphans, dormant = (found[name] for name in ("suspended", "orphans", "dormant"))
+    registered = f"of {found['registered']} registered"
     review, tone = ("await a review", "bad") if suspended else ("nothing to review", "")
-    if observed:
-        review += f"; {observed} observed would have been in {RECENT.days} days"
+    if found["observed"]:
+        review += f"; {found['observed']} observed would have been in {RECENT.days} days"
     urls = {status: list_url(Agent, f"status__exact={status}") for status in AgentStatus.values}
     return [
-        Tile("Active agents", "smart_toy", active, registered, urls["active"], "good"),
-        Tile("Pending agents", "hourglass_top", pending, "wait for a certificate", urls["pending"]),
+        Tile("Active agents", "smart_toy", found["active"], registered, urls["active"], "good"),
+        Tile("Pending agents", "hourglass_top", found["pending"], "wait for a certificate", urls["pending"]),
         Tile("Suspended agents", "pause_circle", suspended, review, urls["suspended"], tone),
         Tile(
             *("Agents without an owner", "person_off", orphans, "nobody answers for them"),

@@ -24,7 +24,7 @@ from compliance.core.clock import now
 from compliance.core.errors import ServiceError
 from incidents.models import Incident
 from reports import scheduling, services
-from reports.bundles.archive import bundle_file
+from reports.bundles.archive import file_of
 from reports.forms import NewReportForm, NewScheduleForm
 from reports.models import Report, ReportSchedule
 from reports.notifications.console import DraftingIncidentAdmin
@@ -150,11 +150,7 @@ class ReportAdmin(TenantScopedAdmin):
             description=f"Report downloaded as {kind.upper()}",
             format=kind,
         )
-        if kind == "zip":
-            return bundle_file(ready)
-        body = bytes(ready.pdf) if kind == "pdf" else ready.document
-        headers = {"Content-Disposition": f'attachment; filename="{ready.file_name(kind)}"'}
-        return HttpResponse(body, content_type=f"application/{kind}", headers=headers)
+        return file_of(ready, kind)
 
     @display(description="period", ordering="period_start")
     def span(self, report: Report) -> str:

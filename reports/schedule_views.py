@@ -13,11 +13,7 @@ from compliance.core.clock import now
 from reports import scheduling
 from reports.errors import PeriodReported, ScheduleEnded, ScheduleExists, ScheduleNotFound
 from reports.models import ReportSchedule
-from reports.serializers import (
-    CreateScheduleSerializer,
-    ReportScheduleSerializer,
-    UpdateScheduleSerializer,
-)
+from reports.serializers import CreateScheduleSerializer, ReportScheduleSerializer, UpdateScheduleSerializer
 
 SHOWN = {
     "id": "019ac2f0-5a5e-7c3e-9d4b-3f6f0f1f2a11",

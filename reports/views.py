@@ -14,7 +14,7 @@ from compliance.api.pagination import newest_first, ok, read_choice
 from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.views import ApiViewSet, listing, operation, validated
 from reports import services
-from reports.bundles.archive import bundle_file
+from reports.bundles.archive import file_of
 from reports.content import builder
 from reports.errors import ReportFailed, ReportGenerating, ReportNotFound
 from reports.models import Report
@@ -106,11 +106,11 @@ class ReportViewSet(ApiViewSet):
     )
     def list(self, request: ApiRequest) -> Response:
         params = request.query_params
-        kind = read_choice(params, "type", ReportType.values)
-        status = read_choice(params, "status", ReportStatus.values)
-        chosen = {name: value for name, value in (("type", kind), ("status", status)) if value}
-        reports = Report.objects.for_tenant(request.auth.tenant_id).filter(**chosen).without_files()
-        return newest_first(reports, request, ReportSerializer.all_of, field="created_at")
+        reports = Report.objects.for_tenant(request.auth.tenant_id).where(
+            type=read_choice(params, "type", ReportType.values),
+            status=read_choice(params, "status", ReportStatus.values),
+        )
+        return newest_first(reports.without_files(), request, ReportSerializer.all_of, field="created_at")
 
     @operation(
         "getReport",
@@ -153,9 +153,9 @@ class ReportViewSet(ApiViewSet):
         found = Report.objects.for_tenant(request.auth.tenant_id).without_files("pdf").find(report_id)
         report = services.ready(found)
         _record_taken(request, report, "pdf")
-        name = report.file_name("pdf")
-        headers = {"Content-Disposition": f'attachment; filename="{name}"', "ETag": f'"{report.digest}"'}
-        return HttpResponse(bytes(report.pdf), content_type="application/pdf", headers=headers)
+        answer = file_of(report, "pdf")
+        answer["ETag"] = f'"{report.digest}"'
+        return answer
 
     @operation(
         "getReportManifest",
@@ -188,7 +188,7 @@ class ReportViewSet(ApiViewSet):
     def bundle(self, request: ApiRequest, report_id: str) -> HttpResponse:
         report = services.signed(Report.objects.for_tenant(request.auth.tenant_id).find(report_id))
         _record_taken(request, report, "zip")
-        return bundle_file(report)
+        return file_of(report, "zip")
 
     @operation(
         "getReportSchema",

@@ -60,8 +60,10 @@ class AgentBudgetForm(ReasonForm):
 
 
 class OwnerRequiredForm(ReasonForm):
-    owner_required = forms.ChoiceField(
+    owner_required = forms.TypedChoiceField(
         choices=[("", "Not required"), ("yes", "Required: an agent without one is not certified")],
+        coerce=bool,
+        empty_value=False,  # type: ignore[arg-type]  # the stubs know texts only
         label="Owner",
         required=False,
         widget=UnfoldAdminSelectWidget,
@@ -79,13 +81,14 @@ def _setting(
     icon: str,
     explanation: str,
     form_class: type[ReasonForm],
-    setter: Callable[..., Tenant],
     said: Callable[[Tenant], str],
 ) -> ConfirmedAction:
-    """Return an action that sets the column `name` of a tenant by a service, told as `said`."""
+    """Return an action that changes the setting `name` of a tenant, told as `said`."""
 
     def run(call: ActionCall) -> str:
-        return said(setter(tenant_id=call.row.id, **call.data, actor=actor_of(call.request), now=call.now))
+        asked: dict[str, Any] = {"value": call.data[name], "reason": call.data["reason"]}
+        asked |= {"actor": actor_of(call.request), "now": call.now}
+        return said(services.change_setting(tenant_id=call.row.id, name=name, **asked))
 
     return ConfirmedAction(name, label, icon, explanation, run, form_class=form_class)
 
@@ -98,7 +101,6 @@ SET_TENANT_MODE = _setting(
     "threshold. Events are scored, audited and announced in both modes; people can stop agents in both. "
     "Setting the mode stops nobody for past events unless the last minutes still hold too many.",
     TenantModeForm,
-    services.set_enforcement,
     lambda tenant: f"The mode of {visible(tenant)} is now {tenant.enforcement}.",
 )
 SET_TENANT_BUDGET = _setting(
@@ -108,7 +110,6 @@ SET_TENANT_BUDGET = _setting(
     "Sets, in this environment, how many of the ordinary events of an agent without a budget of its own "
     "may ask for a look. A smaller budget finds less. Events of the past keep their scores.",
     TenantBudgetForm,
-    services.set_alarm_budget,
     lambda tenant: f"The alarm budget of {visible(tenant)} is now {tenant.alarm_budget:g}.",
 )
 SET_OWNER_REQUIRED = _setting(
@@ -118,7 +119,6 @@ SET_OWNER_REQUIRED = _setting(
     "Sets, in this environment, whether only agents with an owner are certified. Certificates in force "
     "stay, and are renewed.",
     OwnerRequiredForm,
-    lambda owner_required, **asked: services.set_owner_required(owner_required=bool(owner_required), **asked),
     lambda tenant: (
         f"{visible(tenant)} {'requires' if tenant.owner_required else 'does not require'} owners now."
     ),

@@ -15,9 +15,15 @@ from compliance.core.environments import Environment
 from compliance.core.errors import Invalid, NotFound, Unauthorized
 from compliance.stores import sql
 from tenancy import keys, recent_keys
-from tenancy.models import ApiKey, Enforcement, Tenant
+from tenancy.models import ApiKey, Tenant
 
 USE_RESOLUTION = timedelta(minutes=1)
+SETTINGS: Final = {
+    "enforcement": (AuditAction.TENANT_ENFORCEMENT_CHANGED, "Enforcement of tenant {}: {} to {}"),
+    "alarm_budget": (AuditAction.TENANT_ALARM_BUDGET_CHANGED, "Alarm budget of tenant {}: {:g} to {:g}"),
+    "owner_required": (AuditAction.TENANT_OWNER_REQUIRED_CHANGED, "Owners required by tenant {}: {} to {}"),
+}
+"""The settings of a tenant's agents, each with the audit entry of its change."""
 
 _NOTE_USE: Final = f"""
 UPDATE {ApiKey._meta.db_table} SET last_used_at = %(now)s WHERE id = (
@@ -93,53 +99,15 @@ def get_tenant(*, tenant_id: UUID) -> Tenant:
     return tenant
 
 
-def set_enforcement(
-    *, tenant_id: UUID, enforcement: Enforcement, reason: str, actor: Actor, now: datetime
+def change_setting(
+    *, tenant_id: UUID, name: str, value: Any, reason: str, actor: Actor, now: datetime
 ) -> Tenant:
-    """Set the mode of the tenant's agents in the current environment; audited if it changes anything.
+    """Set one of `SETTINGS` of a tenant in the current environment; audited if it changes anything.
 
-    Agents with a mode of their own keep it. Raises `TenantNotFound`.
+    Agents with a mode or an alarm budget of their own keep it; certificates in force stay. Raises
+    `TenantNotFound`.
     """
-    action, said = AuditAction.TENANT_ENFORCEMENT_CHANGED, "Enforcement of tenant {}: {} to {}"
-    return _set(tenant_id, "enforcement", enforcement, action, said, reason=reason, actor=actor, now=now)
-
-
-def set_alarm_budget(
-    *, tenant_id: UUID, alarm_budget: float, reason: str, actor: Actor, now: datetime
-) -> Tenant:
-    """Set the alarm budget of the tenant's agents in the current environment; audited if it changes anything.
-
-    Agents with a budget of their own keep it. Raises `TenantNotFound`.
-    """
-    action, said = AuditAction.TENANT_ALARM_BUDGET_CHANGED, "Alarm budget of tenant {}: {:g} to {:g}"
-    return _set(tenant_id, "alarm_budget", alarm_budget, action, said, reason=reason, actor=actor, now=now)
-
-
-def set_owner_required(
-    *, tenant_id: UUID, owner_required: bool, reason: str, actor: Actor, now: datetime
-) -> Tenant:
-    """Set whether agents need an owner to be certified in the current environment; audited if it changes.
-
-    Certificates in force stay. Raises `TenantNotFound`.
-    """
-    action, said = AuditAction.TENANT_OWNER_REQUIRED_CHANGED, "Owners required by tenant {}: {} to {}"
-    return _set(
-        tenant_id, "owner_required", owner_required, action, said, reason=reason, actor=actor, now=now
-    )
-
-
-def _set(
-    tenant_id: UUID,
-    name: str,
-    value: Any,
-    action: AuditAction,
-    said: str,
-    *,
-    reason: str,
-    actor: Actor,
-    now: datetime,
-) -> Tenant:
-    """Set a field of a tenant, which is locked meanwhile; `said` takes the tenant's name and both values."""
+    action, said = SETTINGS[name]
     with environments.atomic():
         found = get_tenant(tenant_id=tenant_id)
         tenant = Tenant.objects.select_for_update(no_key=True).get(id=found.id)

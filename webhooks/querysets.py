@@ -53,12 +53,6 @@ class DeliveryQuerySet(TenantRows["Delivery"]):
     def to_webhook(self, webhook: "Webhook") -> "DeliveryQuerySet":
         return self.filter(tenant_id=webhook.tenant_id, webhook=webhook)
 
-    def of_event(self, event: str | None) -> "DeliveryQuerySet":
-        return self.filter(message__event=event) if event else self
-
-    def with_status(self, status: str | None) -> "DeliveryQuerySet":
-        return self.filter(status=status) if status else self
-
     def pending(self) -> "DeliveryQuerySet":
         return self.filter(status="pending")
 

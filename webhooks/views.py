@@ -148,14 +148,12 @@ class DeliveryViewSet(ApiViewSet):
         e404=NOT_FOUND,
     )
     def list(self, request: ApiRequest, webhook_id: str) -> Response:
-        params = request.query_params
-        deliveries = (
-            Delivery.objects.to_webhook(_find(request, webhook_id))
-            .of_event(read_choice(params, "event", DELIVERABLE_EVENTS))
-            .with_status(read_choice(params, "status", DeliveryStatus.values))
-            .with_history()
+        own, params = Delivery.objects.to_webhook(_find(request, webhook_id)), request.query_params
+        deliveries = own.where(
+            message__event=read_choice(params, "event", DELIVERABLE_EVENTS),
+            status=read_choice(params, "status", DeliveryStatus.values),
         )
-        return newest_first(deliveries, request, DeliverySerializer.all_of, field="created_at")
+        return newest_first(deliveries.with_history(), request, DeliverySerializer.all_of, field="created_at")
 
     @operation(
         "redeliverWebhookDelivery",

@@ -2,8 +2,6 @@
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
 from django.db.models import Q
@@ -27,22 +25,6 @@ _LISTS: Final = ("permitted_instruments", "permitted_venues")
 _RATIO: Final = "max_leverage_ratio"
 _UNLEVERED: Final = 1.0
 """The ratio of an agent that may not use leverage."""
-_ACTIONS: Final = "metadata__permitted_actions"
-_NONE: Final = Q(**{f"{_ACTIONS}__isnull": True}) | Q(**{_ACTIONS: None})
-
-
-def owner_columns(role: str, person: Mapping[str, str] | None) -> dict[str, str | None]:
-    """Return the columns that hold an owner or backup owner."""
-    return {f"{role}_{name}": (person or {}).get(name) for name in ("name", "email")}
-
-
-def columns_of(agent: Agent, name: str, value: Any) -> dict[str, Any]:
-    """Return the columns of an agent that hold `value` of an inherited field."""
-    if name in OWNER_ROLES:
-        return owner_columns(name, value)
-    if name == "permitted_actions":
-        return {"metadata": {**(agent.metadata or {}), name: value}}
-    return {name: value}
 
 
 def values_of(row: Agent | Blueprint) -> dict[str, Any]:
@@ -53,23 +35,19 @@ def values_of(row: Agent | Blueprint) -> dict[str, Any]:
 def keep_within(agent: Agent, blueprint: Blueprint, touched: Collection[str]) -> None:
     """Have an agent inherit those of the `touched` fields that it does not state.
 
+    One that it states itself stays its own where it becomes the blueprint's value: as a narrowed one does.
     Raises: WiderThanBlueprint if it states one beyond the blueprint's.
     """
-    limits, own = values_of(blueprint), {*agent.own_fields}
-    for name in touched:
-        if getattr(agent, name) is not None:
-            continue
-        own.discard(name)
+    limits = values_of(blueprint)
+    inherited = [name for name in touched if getattr(agent, name) is None]
+    for name in inherited:
         if limits[name] is not None:
-            for column, value in columns_of(agent, name, limits[name]).items():
-                setattr(agent, column, value)
+            setattr(agent, name, limits[name])
     stated = values_of(agent)
     if wider := [name for name in touched if _narrowed(name, stated[name], limits[name]) != stated[name]]:
         raise WiderThanBlueprint(wider)
-    own |= {
-        name for name in touched if stated[name] is not None and not same_json(stated[name], limits[name])
-    }
-    agent.own_fields = sorted(own)
+    own = {name for name in touched if not same_json(stated[name], limits[name])}
+    agent.own_fields = sorted({*agent.own_fields}.difference(inherited) | own)
 
 
 def brought_up(agent: Agent, blueprint: Blueprint) -> dict[str, Any]:
@@ -91,32 +69,36 @@ def brought_up(agent: Agent, blueprint: Blueprint) -> dict[str, Any]:
 
 
 def differing(blueprint: Blueprint) -> AgentQuerySet:
-    """Return the agents of a blueprint, but retired ones, for which `brought_up` finds something."""
-    conforming = Q()
+    """Return the agents of a blueprint, but retired ones, for which `brought_up` finds something.
+
+    The database compares what they inherit; only agents that state something themselves are read.
+    """
+    agents = Agent.objects.for_tenant(blueprint.tenant_id).of_blueprint(blueprint.id)
+    agents, inherits = agents.exclude(status=AgentStatus.RETIRED), Q()
     for name, limit in values_of(blueprint).items():
         if limit is not None:
-            inherited, own = _equal(name, limit), Q(own_fields__contains=[name])
-            allowed = RULES[name].allowed(limit) if name in RULES else Q()
-            conforming &= (~own & inherited) | (own & allowed)
-    agents = Agent.objects.for_tenant(blueprint.tenant_id).of_blueprint(blueprint.id)
-    return agents.exclude(status=AgentStatus.RETIRED).exclude(id__in=agents.filter(conforming).values("id"))
+            inherits &= Q(own_fields__contains=[name]) | _equal(name, limit)
+    alike = agents.filter(inherits)
+    beyond = [one.id for one in alike.exclude(own_fields=[]).iterator() if brought_up(one, blueprint)]
+    return agents.filter(~Q(id__in=alike.values("id")) | Q(id__in=beyond))
 
 
 def _equal(name: str, limit: Any) -> Q:
     if name in OWNER_ROLES:
-        return Q(**owner_columns(name, limit))
+        return Q(**{f"{name}_{part}": value for part, value in limit.items()})
     if name == "permitted_actions":
         # The older key `scopes` gives an empty scope.
-        empty = _NONE & Q(metadata__has_key="scopes") if limit == [] else Q()
-        return Q(**{_ACTIONS: limit}) | empty
+        unstated = Q(metadata__permitted_actions__isnull=True) | Q(metadata__permitted_actions=None)
+        empty = unstated & Q(metadata__has_key="scopes") if limit == [] else Q()
+        return Q(metadata__permitted_actions=limit) | empty
     return Q(**{name: limit})
 
 
 def _narrowed(name: str, value: Any, limit: Any) -> Any:
     """Return what is left of an agent's own value within the blueprint's, None: that states none."""
-    if limit is None or name not in RULES:
+    if limit is None or name not in _NARROWED:
         return value
-    return limit if value is None else RULES[name].narrowed(value, limit)
+    return limit if value is None else _NARROWED[name](value, limit)
 
 
 def _common(own: Sequence[str], limit: Sequence[str]) -> list[str]:
@@ -134,32 +116,10 @@ def _narrowed_scope(own: Mapping[str, Any], limit: Mapping[str, Any]) -> dict[st
     }
 
 
-def _allowed_scope(limit: Mapping[str, Any]) -> Q:
-    found = {f"{one}__lte": limit[one] for one in _LEAST}
-    found |= {f"{one}__contained_by": limit[one] for one in _LISTS}
-    allowed = Q(**{f"financial_scope__{name}": value for name, value in found.items()})
-    if _RATIO not in limit:
-        return allowed
-    ratio = Q(**{f"financial_scope__{_RATIO}__lte": limit[_RATIO]})
-    if limit[_RATIO] >= _UNLEVERED:
-        ratio |= Q(**{f"financial_scope__{_RATIO}__isnull": True}, financial_scope__leverage_permitted=False)
-    return allowed & ratio
-
-
-@dataclass(frozen=True)
-class NarrowingRule:
-    """What is left of an agent's own value within a blueprint's, and which agents' values are within it."""
-
-    narrowed: Callable[[Any, Any], Any]
-    allowed: Callable[[Any], Q]
-
-
-RULES: Final[Mapping[str, NarrowingRule]] = {
-    **{name: NarrowingRule(lambda _, limit: limit, partial(_equal, name)) for name in SAME},
-    "permitted_actions": NarrowingRule(
-        _common, lambda limit: _NONE | Q(**{f"{_ACTIONS}__contained_by": limit})
-    ),
-    "financial_scope": NarrowingRule(_narrowed_scope, _allowed_scope),
-    "validity_days": NarrowingRule(min, lambda limit: Q(validity_days__lte=limit)),
+_NARROWED: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    **dict.fromkeys(SAME, lambda _, limit: limit),
+    "permitted_actions": _common,
+    "financial_scope": _narrowed_scope,
+    "validity_days": min,
 }
 """What an agent may narrow, or state the same; any other inherited field it may state as it likes."""

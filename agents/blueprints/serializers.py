@@ -22,9 +22,8 @@ from agents.serializers import (
     MAX_ACTION_LENGTH,
     MAX_PERMITTED_ACTIONS,
     FinancialScopeSerializer,
+    InheritedFieldsSerializer,
     OwnerSerializer,
-    alarm_budget_field,
-    validity_field,
 )
 from compliance.api.rest.fields import (
     ChangesSerializer,
@@ -62,11 +61,9 @@ class PutAskPolicySerializer(ClosedSerializer):
         return list(dict.fromkeys(names))
 
 
-class BlueprintFieldsSerializer(ClosedSerializer):
-    """What a blueprint may state; null: it says nothing of that."""
+class BlueprintFieldsSerializer(InheritedFieldsSerializer, ClosedSerializer):
+    """What a blueprint may state."""
 
-    model = StrictCharField(max_length=255, required=False, allow_null=True, allow_blank=True)
-    version = StrictCharField(max_length=255, required=False, allow_null=True, allow_blank=True)
     model_hash = StrictCharField(max_length=512, required=False, allow_null=True)
     permitted_actions = serializers.ListField(
         child=StrictCharField(max_length=MAX_ACTION_LENGTH),
@@ -74,11 +71,6 @@ class BlueprintFieldsSerializer(ClosedSerializer):
         required=False,
         allow_null=True,
     )
-    financial_scope = FinancialScopeSerializer(required=False, allow_null=True)
-    owner = OwnerSerializer(required=False, allow_null=True)
-    backup_owner = OwnerSerializer(required=False, allow_null=True)
-    validity_days = validity_field()
-    alarm_budget = alarm_budget_field("The agents', unless they state their own.")
     ask_policy = PutAskPolicySerializer(
         required=False, allow_null=True, help_text="Counts for agents without a policy of their own."
     )

@@ -14,7 +14,7 @@ from compliance.core.json_values import same_json
 
 
 def create(*, tenant_id: UUID, fields: dict[str, Any], actor: Actor, now: datetime) -> Blueprint:
-    """Create a blueprint of columns by name."""
+    """Create a blueprint of fields by name."""
     with environments.atomic():
         made = Blueprint(tenant_id=tenant_id, **fields, created_at=now, updated_at=now)
         made.save(force_insert=True)
@@ -26,7 +26,7 @@ def create(*, tenant_id: UUID, fields: dict[str, Any], actor: Actor, now: dateti
 def update(
     *, tenant_id: UUID, blueprint_id: Any, changes: dict[str, Any], actor: Actor, now: datetime
 ) -> Blueprint:
-    """Set columns by name; its agents stay as they are until they are brought up to date.
+    """Set fields by name; its agents stay as they are until they are brought up to date.
 
     Raises: BlueprintNotFound.
     """
@@ -42,7 +42,7 @@ def update(
         }
         if told:
             blueprint.updated_at = now
-            blueprint.save(update_fields=[*changes, "updated_at"])
+            blueprint.save(force_update=True)
             entry = blueprint_entry(blueprint, AuditAction.BLUEPRINT_UPDATED, actor, now, **told)
             auditlog.record_all([entry])
     return blueprint

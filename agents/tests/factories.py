@@ -5,7 +5,6 @@ from typing import Any
 from agents import services
 from agents.blueprints import services as blueprints
 from agents.models import Agent, AgentStatus, Blueprint
-from agents.services import AgentRegistration
 from auditlog.vocabulary import Actor
 from compliance.core import environments
 from compliance.core.clock import now
@@ -16,8 +15,8 @@ ACTOR = Actor.system("tests")
 
 def make_agent(tenant: Tenant, **fields: Any) -> Agent:
     """A pending agent of the current environment."""
-    registration = AgentRegistration(**{"name": "bot", "model_hash": "sha256:ab", **fields})
-    return services.register(tenant_id=tenant.id, registration=registration, actor=ACTOR, now=now())
+    given = {"name": "bot", "model_hash": "sha256:ab", **fields}
+    return services.register(tenant_id=tenant.id, fields=given, actor=ACTOR, now=now())
 
 
 def make_blueprint(tenant: Tenant, **fields: Any) -> Blueprint:

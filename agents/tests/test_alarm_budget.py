@@ -28,8 +28,13 @@ def test_budget_is_set_changed_and_left_to_the_tenant(client: ApiClient, tenant:
     given = client.post("/v1/agents", {**NEW, "alarm_budget": 0.002}).json()["data"]
     path = f"/v1/agents/{made['id']}"
     own = client.patch(path, {"alarm_budget": 0.05}).json()["data"]
-    tenancy.set_alarm_budget(
-        tenant_id=tenant.id, alarm_budget=0.003, reason="too many", actor=Actor.system("tests"), now=now()
+    tenancy.change_setting(
+        name="alarm_budget",
+        tenant_id=tenant.id,
+        value=0.003,
+        reason="too many",
+        actor=Actor.system("tests"),
+        now=now(),
     )
 
     assert budgets(made) == (None, 0.01)

@@ -20,9 +20,10 @@ BOTH = pytest.mark.parametrize("environment", list(Environment))
 
 
 def observe(tenant: Tenant) -> None:
-    tenancy.set_enforcement(
+    tenancy.change_setting(
+        name="enforcement",
         tenant_id=tenant.id,
-        enforcement=Enforcement.OBSERVE,
+        value=Enforcement.OBSERVE,
         reason="pilot",
         actor=Actor.system("tests"),
         now=now(),

@@ -8,7 +8,6 @@ import django
 django.setup()
 
 from agents import services as agents  # noqa: E402
-from agents.services import AgentRegistration  # noqa: E402
 from auditlog.vocabulary import Actor  # noqa: E402
 from bench.harness.traffic import TOOLS  # noqa: E402
 from certificates.issuing import issuance  # noqa: E402
@@ -23,12 +22,12 @@ def main(tenant_id: UUID, count: int) -> None:
     """Make `count` active agents of the live environment."""
     with environments.use(Environment.LIVE):
         for number in range(count):
-            registration = AgentRegistration(
-                name=f"bench-{number}", model="gpt-5", version="2.1.0",
-                model_hash="sha256:9f86d081884c7d659a2feaa0c55ad015",
-                metadata={"permitted_actions": list(TOOLS)},
-            )  # fmt: skip
-            agent = agents.register(tenant_id=tenant_id, registration=registration, actor=ACTOR, now=now())
+            fields = {
+                "name": f"bench-{number}", "model": "gpt-5", "version": "2.1.0",
+                "model_hash": "sha256:9f86d081884c7d659a2feaa0c55ad015",
+                "metadata": {"permitted_actions": list(TOOLS)},
+            }  # fmt: skip
+            agent = agents.register(tenant_id=tenant_id, fields=fields, actor=ACTOR, now=now())
             issuance.issue(tenant_id=tenant_id, agent_id=agent.id, actor=ACTOR, now=now())
             print(agent.id, flush=True)
 

@@ -12,7 +12,6 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminT
 from agents.blueprints import services as blueprints
 from agents.blueprints.serializers import CreateBlueprintSerializer
 from agents.models import OWNER_ROLES, Blueprint, BlueprintRenewal
-from agents.views import with_owner_columns
 from auditlog.actors.requests import user_of
 from certificates.renewing import services
 from compliance.api.exceptions import describe
@@ -74,11 +73,11 @@ class BlueprintForm(forms.ModelForm):
         if self.errors:
             return data
         body: dict[str, Any] = {name: data[name] or None for name in PLAIN}
-        # An empty text leaves an agent that may do nothing as it is.
-        nothing: list[str] | None = [] if self.instance.permitted_actions == [] else None
         body |= {name: data[name] for name in JSON_FIELDS}
-        lines = [line.strip() for line in data["permitted_actions"].splitlines() if line.strip()]
-        body["permitted_actions"] = lines or nothing
+        body["permitted_actions"] = stated = self.instance.permitted_actions
+        # What was not edited stays, be it nothing at all or a name with a line break.
+        if (lines := _lines(data["permitted_actions"])) != _lines("\n".join(stated or ())):
+            body["permitted_actions"] = lines or None
         for role in OWNER_ROLES:
             person = {name: data[f"{role}_{name}"] for name in ("name", "email")}
             body[role] = person if any(person.values()) else None
@@ -86,7 +85,11 @@ class BlueprintForm(forms.ModelForm):
         if not judged.is_valid():
             self.add_error(None, describe(judged.errors))
             return data
-        return {**data, "stated": with_owner_columns(judged.validated_data)}
+        return {**data, "stated": judged.validated_data}
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def renewal_form(blueprint: Blueprint) -> type[forms.Form]:

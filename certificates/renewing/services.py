@@ -13,7 +13,7 @@ from uuid import UUID
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from agents import services as agents
-from agents.blueprints.inheritance import CERTIFIED, brought_up, columns_of, differing
+from agents.blueprints.inheritance import CERTIFIED, brought_up, differing
 from agents.blueprints.services import blueprint_entry
 from agents.errors import AgentNotFound
 from agents.models import (
@@ -130,13 +130,10 @@ def _bring_up(renewal: BlueprintRenewal, blueprint: Blueprint, row: RenewedAgent
     if not changes and not is_behind:
         row.outcome = RenewalOutcome.UNCHANGED
         return
-    columns: dict[str, Any] = {}
-    for name, value in changes.items():
-        columns |= columns_of(agent, name, value)
     agents.update(
         tenant_id=renewal.tenant_id,
         agent_id=agent.id,
-        changes=columns,
+        changes=changes,
         reason=f"as blueprint {renewal.blueprint.name}",
         actor=renewal.actor,
         now=now,

@@ -18,7 +18,6 @@ from agents.blueprints.serializers import (
 from agents.errors import AgentNotFound, BlueprintNotFound, RenewalNotFound
 from agents.models import Agent, Blueprint, BlueprintRenewal
 from agents.querysets import BlueprintRenewalQuerySet
-from agents.views import with_owner_columns
 from auditlog.actors.requests import caller_of
 from certificates.renewing import services
 from compliance.api.gate import Scope, require_scope
@@ -187,8 +186,8 @@ def _counted(blueprint: Blueprint) -> dict[str, Any]:
 
 
 def _stated(serializer: type[serializers.BlueprintFieldsSerializer], request: ApiRequest) -> dict[str, Any]:
-    """Return the columns that a request states; some take a scope of their own."""
-    fields = with_owner_columns(validated(serializer, request))
+    """Return the fields that a request states; some take a scope of their own."""
+    fields: dict[str, Any] = validated(serializer, request)
     if "alarm_budget" in fields:
         require_scope(request.auth, Scope.AGENTS_ENFORCEMENT)
     if "ask_policy" in fields:

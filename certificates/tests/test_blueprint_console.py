@@ -76,13 +76,15 @@ def test_session_without_a_second_factor_changes_no_ask_policy(
     assert (made.name, (made.ask_policy or {})["ask_from"]) == ("Traders", "high")
 
 
-def test_nothing_permitted_stays_nothing(officer: Client, tenant: Tenant) -> None:
-    made = make_blueprint(tenant, permitted_actions=[])
+@pytest.mark.parametrize("stated", [[], ["read\nall", "pay"]])
+def test_permitted_actions_that_nobody_edits_stay(officer: Client, tenant: Tenant, stated: list[str]) -> None:
+    made = make_blueprint(tenant, permitted_actions=stated)
+    sent = "\n".join(stated).replace("\n", "\r\n")
 
-    officer.post(reverse(CHANGE, args=[made.id]), {"name": "other", "permitted_actions": ""})
+    officer.post(reverse(CHANGE, args=[made.id]), {"name": "other", "permitted_actions": sent})
 
     made.refresh_from_db()
-    assert (made.name, made.permitted_actions) == ("other", [])
+    assert (made.name, made.permitted_actions) == ("other", stated)
 
 
 @pytest.mark.parametrize(

@@ -148,8 +148,8 @@ def test_agent_without_an_owner_is_422_where_the_tenant_requires_one(
 ) -> None:
     orphan, renewed = make_agent(tenant), make_agent(tenant)
     certify(client, renewed)
-    tenancy.set_owner_required(
-        tenant_id=tenant.id, owner_required=True, reason="policy", actor=ACTOR, now=now()
+    tenancy.change_setting(
+        name="owner_required", tenant_id=tenant.id, value=True, reason="policy", actor=ACTOR, now=now()
     )
 
     refused = certify(client, orphan)

@@ -1,12 +1,13 @@
-"""The tenant filter and column, which name only the tenants that the user may see.
+"""Filters of lists; that of tenants, like their column, names only those that the user may see.
 
 Django's own filter over a relation lists every row of the related table; no page here uses it.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from django.apps import apps
-from django.db.models import Model, OuterRef, QuerySet, Subquery
+from django.db.models import Model, OuterRef, Q, QuerySet, Subquery
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import ChoicesDropdownFilter, DropdownFilter, RangeDateTimeFilter
 
@@ -14,6 +15,7 @@ from compliance.console.access import access_of
 
 __all__ = [
     "ChoicesDropdownFilter",
+    "ConditionFilter",
     "DropdownFilter",
     "RangeDateTimeFilter",
     "tenant_filter",
@@ -41,6 +43,19 @@ def tenants_of(request: HttpRequest) -> list[Any]:
     if not access.shows_many_tenants:
         return []
     return list(_tenants() if access.is_operator else _tenants().filter(pk__in=access.roles))
+
+
+class ConditionFilter(DropdownFilter):
+    """Filters by one of some conditions, each with the label that offers it."""
+
+    conditions: ClassVar[Mapping[str, tuple[str, Q]]]
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(value, label) for value, (label, _) in self.conditions.items()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        _, condition = self.conditions.get(self.value() or "", ("", Q()))
+        return queryset.filter(condition)
 
 
 class TenantFilter(DropdownFilter):

@@ -40,6 +40,10 @@ class TenantRows(models.QuerySet[Row]):
     def for_tenant(self, tenant_id: UUID) -> Self:
         return self.filter(tenant_id=tenant_id)
 
+    def where(self, **lookups: Any) -> Self:
+        """Filter by the lookups that have a value; None filters by nothing."""
+        return self.filter(**{name: value for name, value in lookups.items() if value is not None})
+
     def locked(self, *, skip: bool = False) -> Self:
         """Lock the rows until the transaction ends; rows that refer to them can still be created.
 

@@ -4,9 +4,8 @@ Sweeps find them by the daily sums of `events.risk.rolling` and look at the last
 that recording an event costs nothing more. An agent that never reported counts from its activation.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
-from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -46,11 +45,9 @@ def find_dormant(*, now: datetime) -> int:
     if moment_of(summed_until()) < now - BEHIND:
         return 0  # by sums that are too old all would seem silent
     active = Agent.objects.filter(status=AgentStatus.ACTIVE)
-    fallen = _silent(active.dormant(False), settings.DORMANT_DAYS, now)
-    count = each(fallen, partial(_fall_dormant, now=now))
+    count = _each_silent(active.dormant(False), settings.DORMANT_DAYS, _fall_dormant, now)
     if (days := settings.DORMANT_SUSPEND_DAYS) is not None:
-        silent = _silent(active.dormant(True), days, now)
-        count += each(silent, partial(_suspend, days=days, now=now))
+        count += _each_silent(active.dormant(True), days, _suspend, now)
     return count
 
 
@@ -61,16 +58,27 @@ def end_dormancies() -> int:
     return each([row for row, has_reported in _reported(dormant) if has_reported], _wake)
 
 
-def _silent(found: AgentQuerySet, days: int, now: datetime) -> list[Row]:
-    """Return those of the agents that, by the daily sums, have not reported since so many days ago."""
+def _each_silent(found: AgentQuerySet, days: int, act: Callable[..., bool], now: datetime) -> int:
+    """Call `act` with each of the agents without an event for so many days, locked; return how many acts."""
     since = now - timedelta(days=days)
     rows = found.filter(status_changed_at__lt=since).order_by("id").values_list("id", "tenant_id")
     next_day = _day(since) + timedelta(days=1)
-    return [row for row, has_reported in _reported([(row, next_day) for row in rows]) if not has_reported]
+    silent = [row for row, has_reported in _reported([(row, next_day) for row in rows]) if not has_reported]
+
+    def look(row: Row) -> bool:
+        agent_id, tenant_id = row
+        with environments.atomic():
+            agent = Agent.objects.for_tenant(tenant_id).with_tenant().locked().find(agent_id)
+            own = BehaviorEvent.objects.for_tenant(tenant_id).of_agent(agent_id)
+            last = own.order_by("-id").values_list("received_at", flat=True).first()
+            is_silent = agent.status_changed_at < since and (last is None or last < since)
+            return is_silent and agent.status == AgentStatus.ACTIVE and act(agent, last, days, now)
+
+    return each(silent, look)
 
 
 def _reported(agents_and_days: list[tuple[Row, date]]) -> Iterator[tuple[Row, bool]]:
-    """Yield each agent with whether it has an event of its day or later."""
+    """Yield each agent with whether, by the daily sums, it has an event of its day or later."""
     mark = summed_until()
     for start in range(0, len(agents_and_days), TOGETHER):
         part = agents_and_days[start : start + TOGETHER]
@@ -80,51 +88,27 @@ def _reported(agents_and_days: list[tuple[Row, date]]) -> Iterator[tuple[Row, bo
         yield from ((row, row[0] in known) for row, _ in part)
 
 
-def _fall_dormant(row: Row, *, now: datetime) -> bool:
-    days = settings.DORMANT_DAYS
-    with environments.atomic():
-        agent = _locked(row)
-        last = _last_event_at(agent)
-        if agent.dormant_at is not None or not _is_silent(agent, last, days, now):
-            return False
-        agents.fall_dormant(agent=agent, last_event_at=last, days=days, actor=ACTOR, now=now)
+def _fall_dormant(agent: Agent, last: datetime | None, days: int, now: datetime) -> bool:
+    if agent.dormant_at is not None:
+        return False
+    agents.fall_dormant(agent=agent, last_event_at=last, days=days, actor=ACTOR, now=now)
     return True
 
 
-def _suspend(row: Row, *, days: int, now: datetime) -> bool:
+def _suspend(agent: Agent, _: datetime | None, days: int, now: datetime) -> bool:
     """Suspend an agent that is dormant for too long; the service stops none that is only observed."""
-    with environments.atomic():
-        agent = _locked(row)
-        if agent.is_observed or agent.dormant_at is None:
-            return False
-        if not _is_silent(agent, _last_event_at(agent), days, now):
-            return False
-        reason = f"Dormant: no event for {days} days"
-        certificates.suspend_agent(
-            tenant_id=agent.tenant_id, agent_id=agent.id, reason=reason, actor=ACTOR, now=now
-        )
+    if agent.is_observed or agent.dormant_at is None:
+        return False
+    reason = f"Dormant: no event for {days} days"
+    certificates.suspend_agent(
+        tenant_id=agent.tenant_id, agent_id=agent.id, reason=reason, actor=ACTOR, now=now
+    )
     return True
 
 
 def _wake(row: Row) -> int:
     agent_id, tenant_id = row
     return Agent.objects.for_tenant(tenant_id).filter(id=agent_id).update(dormant_at=None)
-
-
-def _locked(row: Row) -> Agent:
-    agent_id, tenant_id = row
-    return Agent.objects.for_tenant(tenant_id).with_tenant().locked().find(agent_id)
-
-
-def _last_event_at(agent: Agent) -> datetime | None:
-    own = BehaviorEvent.objects.for_tenant(agent.tenant_id).of_agent(agent.id)
-    return own.order_by("-id").values_list("received_at", flat=True).first()
-
-
-def _is_silent(agent: Agent, last: datetime | None, days: int, now: datetime) -> bool:
-    since = now - timedelta(days=days)
-    is_long_active = agent.status == AgentStatus.ACTIVE and agent.status_changed_at < since
-    return is_long_active and (last is None or last < since)
 
 
 def _day(moment: datetime) -> date:

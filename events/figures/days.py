@@ -27,10 +27,8 @@ _DAYS, _RISK, _AGENTS, _REVIEWS, _DELIVERIES, _ENTRIES, _TENANTS = (
 )
 # The milliseconds of a UUIDv7 are its first 48 bits.
 _RECEIVED = "('x' || left(replace({}::text, '-', ''), 12))::bit(48)::bigint / 1000.0"
-_COLUMNS = (
-    "tenant_id, day, events, medium, high, delivered, undelivered, reviews, review_delay, revocations,"
-    " revocation_delay, longest_revocation_delay"
-)
+_FIGURES = [figure.attname for figure in DayFigures._meta.concrete_fields[3:]]  # after id, tenant and day
+_TOLD = [name if name.endswith("_delay") else f"coalesce({name}, 0)" for name in _FIGURES]
 _SUM_UP = f"""
 WITH risk AS (
     SELECT agent.tenant_id, risk.day, sum(risk.events) AS events, sum(risk.medium) AS medium,
@@ -60,24 +58,16 @@ WITH risk AS (
     FROM breaches GROUP BY 1, 2
 )
 SELECT coalesce(json_agg(found), '[]')::text FROM (
-    SELECT tenant_id, day, coalesce(events, 0) AS events, coalesce(medium, 0) AS medium,
-        coalesce(high, 0) AS high, coalesce(delivered, 0) AS delivered,
-        coalesce(undelivered, 0) AS undelivered, coalesce(reviews, 0) AS reviews, review_delay,
-        coalesce(revocations, 0) AS revocations, revocation_delay, longest_revocation_delay
-    FROM risk FULL JOIN sent USING (tenant_id, day) FULL JOIN reviewed USING (tenant_id, day)
+    SELECT * FROM risk FULL JOIN sent USING (tenant_id, day) FULL JOIN reviewed USING (tenant_id, day)
         FULL JOIN revoked USING (tenant_id, day)
 ) AS found
 """  # noqa: S608  (only names of tables are put into the text)
 # A statement of its own: one that reads divided tables as well would need a privilege on the sequence of ids.
 _PUT = f"""
-INSERT INTO {_DAYS} ({_COLUMNS})
-SELECT {_COLUMNS} FROM json_populate_recordset(NULL::{_DAYS}, %(found)s::json)
-ON CONFLICT (day, tenant_id) DO UPDATE SET events = excluded.events, medium = excluded.medium,
-    high = excluded.high, delivered = excluded.delivered, undelivered = excluded.undelivered,
-    reviews = excluded.reviews, review_delay = excluded.review_delay, revocations = excluded.revocations,
-    revocation_delay = excluded.revocation_delay,
-    longest_revocation_delay = excluded.longest_revocation_delay
-"""  # noqa: S608  (only names of tables are put into the text)
+INSERT INTO {_DAYS} (tenant_id, day, {", ".join(_FIGURES)})
+SELECT tenant_id, day, {", ".join(_TOLD)} FROM json_populate_recordset(NULL::{_DAYS}, %(found)s::json)
+ON CONFLICT (day, tenant_id) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _FIGURES)}
+"""  # noqa: S608  (only names of tables and columns are put into the text)
 
 
 def sum_up_days(*, now: datetime) -> int:

@@ -153,15 +153,20 @@ def forget(*, now: datetime) -> None:
     ActionDay.objects.filter(day__lt=oldest_kept(now)).delete()
 
 
-def usage(agent: Agent, since: datetime, until: datetime) -> Usage:
-    """Return what the agent used, did not use and was refused, in the UTC days of `since` to `until`."""
-    return usages([agent], since, until)[agent.id]
+def usage(agent: Agent, since: datetime, until: datetime, now: datetime | None = None) -> Usage:
+    """Return what the agent used, did not use and was refused, in the UTC days of `since` to `until`.
+
+    `now`: where the period ended before; days past their retention are not complete.
+    """
+    return usages([agent], since, until, now)[agent.id]
 
 
-def usages(agents: Sequence[Agent], since: datetime, until: datetime) -> Mapping[UUID, Usage]:
+def usages(
+    agents: Sequence[Agent], since: datetime, until: datetime, now: datetime | None = None
+) -> Mapping[UUID, Usage]:
     """As `usage`, of each agent by its id, in as many statements as for one."""
-    ids = [agent.id for agent in agents]
-    first, last = since.astimezone(UTC).date(), until.astimezone(UTC).date()
+    ids, kept = [agent.id for agent in agents], oldest_kept(now or until)
+    first, last = _day(since), _day(until)
     # The statement reads the mark again; what it was before spares it the plans of older partitions.
     mark = ScorerProgress.objects.filter(name=NAME).values_list("upto", flat=True).first() or NOTHING
     asked = {"agents": ids, "first": first, "last": last, "name": NAME, "nothing": NOTHING, "low": mark}
@@ -175,9 +180,10 @@ def usages(agents: Sequence[Agent], since: datetime, until: datetime) -> Mapping
     newest = Certificate.objects.filter(agent_id__in=ids).order_by("agent_id", "-issued_at", "-id")
     latest = {one.agent_id: one for one in newest.distinct("agent_id").only("agent_id", "claims")}
     return {
-        agent.id: _compared(first, last, permitted, rows[agent.id], new[agent.id] <= MOST_NEW)
+        agent.id: _compared(first, last, permitted, rows[agent.id], is_complete)
         for agent in agents
         for permitted in [certified_actions(agent, latest.get(agent.id))]
+        for is_complete in [new[agent.id] <= MOST_NEW and max(first, _day(agent.created_at)) >= kept]
     }
 
 
@@ -222,6 +228,10 @@ def _compared(
     known = {one.name for one in used}
     unused = [name for name in dict.fromkeys(permitted or ()) if name not in known] if is_complete else []
     return Usage(first, last, permitted, used, unused, refused, is_complete)
+
+
+def _day(moment: datetime) -> date:
+    return moment.astimezone(UTC).date()
 
 
 def _uses(name: str, action_type: str, parts: Sequence[str], pairs: Sequence[str]) -> bool:

@@ -23,8 +23,8 @@ TEXT = (
     "From figures kept by UTC day of receipt, and the events since: days that the period only touches count "
     "whole. `refused` by the `scope` as an event was recorded (such names are not `used`), by the `gateway`, "
     "or by an `evaluation`, which are minutes old. `unused` is empty unless `is_complete`: an agent with "
-    "more than 200 names a day, 900 octets of names in an event, or 2,000 events since the figures, proves "
-    "no disuse."
+    "more than 200 names a day, 900 octets of names in an event, 2,000 events since the figures, or days "
+    "past their retention, proves no disuse."
 )
 EXAMPLE = OpenApiExample(
     "A quarter",
@@ -101,11 +101,12 @@ class UsageViewSet(ApiViewSet):
     )
     def retrieve(self, request: ApiRequest, agent_id: str) -> Response:
         agent = Agent.objects.for_tenant(request.auth.tenant_id).find(agent_id)
-        end = read_moment(request.query_params, "period_end") or now()
+        moment = now()
+        end = read_moment(request.query_params, "period_end") or moment
         try:
             start = read_moment(request.query_params, "period_start") or end - WINDOW
         except OverflowError as error:
             raise Invalid("period_end is too early") from error
         if start > end:
             raise Invalid("period_start must not be after period_end")
-        return ok(UsageSerializer(usage(agent, start, end)).data)
+        return ok(UsageSerializer(usage(agent, start, end, moment)).data)

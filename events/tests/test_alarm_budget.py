@@ -227,8 +227,13 @@ def test_the_next_event_is_scored_by_the_budget_of_agent_or_tenant() -> None:
         return standing.of_agents(asked, now=now())[str(agent.id)].profile.context.alarm_budget
 
     found = [budget()]
-    tenancy.set_alarm_budget(
-        tenant_id=agent.tenant_id, alarm_budget=0.02, reason="calm", actor=Actor.system("tests"), now=now()
+    tenancy.change_setting(
+        name="alarm_budget",
+        tenant_id=agent.tenant_id,
+        value=0.02,
+        reason="calm",
+        actor=Actor.system("tests"),
+        now=now(),
     )
     found.append(budget())
     changes = {"alarm_budget": 0.001}

@@ -50,8 +50,13 @@ def set_mode(world: World, agents_own: str | None, tenants: str = ENFORCE) -> No
         actor=ACTOR,
         now=START,
     )
-    tenancy.set_enforcement(
-        tenant_id=world.tenant.id, enforcement=Enforcement(tenants), reason="pilot", actor=ACTOR, now=START
+    tenancy.change_setting(
+        name="enforcement",
+        tenant_id=world.tenant.id,
+        value=Enforcement(tenants),
+        reason="pilot",
+        actor=ACTOR,
+        now=START,
     )
 
 
@@ -267,7 +272,7 @@ def test_mode_that_changes_while_the_third_strike_waits_counts(
 ) -> None:
     agent = make_certified_agent(make_tenant())
     given: dict[str, Any] = {"tenant_id": agent.tenant_id, "reason": "pilot", "actor": ACTOR, "now": START}
-    tenancy.set_enforcement(**given, enforcement=before)
+    tenancy.change_setting(name="enforcement", **given, value=before)
     for _ in range(2):
         make_high_event(agent)
 
@@ -276,7 +281,7 @@ def test_mode_that_changes_while_the_third_strike_waits_counts(
             Agent.objects.for_tenant(agent.tenant_id).locked().find(agent.id)
             third = pool.submit(in_thread, partial(make_high_event, agent))
             assert eventually(somebody_waits_for_a_lock)
-            tenancy.set_enforcement(**given, enforcement=after)
+            tenancy.change_setting(name="enforcement", **given, value=after)
         third.result()
 
     assert standing_of(agent)[0] == ("active" if after == OBSERVE else "suspended")
@@ -302,8 +307,8 @@ def test_people_still_stop_an_observed_agent(observed: World) -> None:
 def test_modes_of_the_environments_are_apart(world: World) -> None:
     with environments.use(Environment.TEST):
         tenant = tenancy.get_tenant(tenant_id=world.tenant.id)
-        tenancy.set_enforcement(
-            tenant_id=tenant.id, enforcement=OBSERVE, reason="pilot", actor=ACTOR, now=START
+        tenancy.change_setting(
+            name="enforcement", tenant_id=tenant.id, value=OBSERVE, reason="pilot", actor=ACTOR, now=START
         )
         sandboxed = make_certified_agent(tenant)
         api = world.api.as_key(make_test_key(tenant))

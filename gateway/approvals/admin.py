@@ -12,16 +12,7 @@ from auditlog.actors.names import names_of
 from auditlog.actors.requests import user_of
 from compliance.console.access import OFFICERS, access_of
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantScopedAdmin
-from compliance.console.display import (
-    EMPTY,
-    chip,
-    code,
-    column,
-    pretty_json,
-    score_chip,
-    status_chip,
-    visible,
-)
+from compliance.console.display import EMPTY, chip, code, column, pretty_json, status_chip, visible
 from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
 from compliance.core.errors import ServiceError
@@ -64,9 +55,7 @@ class ApprovalAdmin(TenantScopedAdmin):
 
     action_chip = column("action", lambda row: chip(row.action_name, verbatim=True))
     state = column("status", lambda row: status_chip(row.status_at(now())))
-    risk = column(
-        "risk", lambda row: EMPTY if row.risk_score is None else score_chip(row.risk_score, row.risk_band)
-    )
+    risk = column("risk", lambda row: page.risk_chip(row) or EMPTY)
     agent_shown = column("agent", lambda row: visible(row.agent_name))
     shown_details = column("details", lambda row: pretty_json(row.details))
     by = column("by", _decided)

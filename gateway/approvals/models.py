@@ -1,7 +1,6 @@
 """Approvals of single acts, from the question to the use of the receipt."""
 
 from datetime import datetime, timedelta
-from uuid import UUID
 
 from django.db import models
 from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
@@ -41,9 +40,6 @@ class ApprovalQuerySet(TenantRows["Approval"]):
     """Approvals of the current environment."""
 
     missing = ApprovalNotFound
-
-    def of_agent(self, agent_id: UUID | None) -> "ApprovalQuerySet":
-        return self.filter(agent_id=agent_id) if agent_id else self
 
     def overdue(self, now: datetime) -> "ApprovalQuerySet":
         """Return those that have expired and are not marked as expired yet."""

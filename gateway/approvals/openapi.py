@@ -31,43 +31,23 @@ _ACT: Final[dict[str, Any]] = {
     "action_type": "transaction_initiated",
     "details": {"amount": 25000, "currency": "EUR", "payee": "Example GmbH"},
 }
-_WAITING: Final = {
-    "id": "0199f2a4-9e10-7c00-8d00-5e5e5e5e5e5e",
-    **_ACT,
-    "agent_name": "trade-bot",
-    "action_hash": "a6732a600f087565f7c60061061da4cc754919444894bbf1d972cbf4abbd4e25",
-    **dict.fromkeys(("risk_score", "risk_band", "decision_id", "decided_at", "decided_by", "used_at")),
-    "reasons": [],
-    "status": "pending",
-    "requested_at": "2026-11-20T09:15:00.123456Z",
-    "expires_at": "2026-11-20T10:15:00.123456Z",
-    "note": "",
-}
-_APPROVED: Final = {
-    **_WAITING,
-    "status": "approved",
-    "decided_at": "2026-11-20T09:16:10.000000Z",
-    "decided_by": "person:0199f2a4-1100-7a00-8b00-4d4d4d4d4d4d",
-    "note": "Agreed with the supplier",
-}
 QUESTION: Final = OpenApiExample("A payment", value={**_ACT, "ttl_seconds": 3600}, request_only=True)
-OPENED: Final = OpenApiExample(
-    "Waits for a decision",
-    value={"data": {**_WAITING, "receipt": None}},
-    response_only=True,
-    status_codes=["201"],
-)
-LISTED: Final = OpenApiExample(
-    "One approval",
-    value={"data": [_APPROVED], "has_next_page": False, "next_cursor": None},
-    response_only=True,
-    status_codes=["200"],
-)
 DECIDED: Final = OpenApiExample(
     "Approved",
     value={
         "data": {
-            **_APPROVED,
+            "id": "0199f2a4-9e10-7c00-8d00-5e5e5e5e5e5e",
+            **_ACT,
+            "agent_name": "trade-bot",
+            "action_hash": "a6732a600f087565f7c60061061da4cc754919444894bbf1d972cbf4abbd4e25",
+            **dict.fromkeys(("risk_score", "risk_band", "decision_id", "used_at")),
+            "reasons": [],
+            "status": "approved",
+            "requested_at": "2026-11-20T09:15:00.123456Z",
+            "expires_at": "2026-11-20T10:15:00.123456Z",
+            "decided_at": "2026-11-20T09:16:10.000000Z",
+            "decided_by": "person:0199f2a4-1100-7a00-8b00-4d4d4d4d4d4d",
+            "note": "Agreed with the supplier",
             "receipt": "eyJhbGciOiJFUzI1NiIsInR5cCI6ImFwcHJv….eyJpc3MiOiJodHRwczovL….QWx3YXlzIHNpZ25lZA",
         }
     },

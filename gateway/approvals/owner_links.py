@@ -43,7 +43,7 @@ def open_link(request: HttpRequest, approval_id: UUID, token: str) -> HttpRespon
     if refused := _over_limit(request):
         return refused
     if services.asked_by_link(approval_id, token) is None:
-        answer: HttpResponse = _shown(request, None, problem=UNKNOWN, status=404)
+        answer = _shown(request, None, problem=UNKNOWN, status=404)
     else:
         held = dict(list(request.session.get(HELD, {}).items())[-MOST_HELD + 1 :])
         # Who knew the session before must not decide with it.
@@ -84,21 +84,15 @@ def decide(request: HttpRequest, approval_id: UUID) -> HttpResponse:
 def _shown(
     request: HttpRequest, approval: Approval | None, *, problem: str = "", status: int = 200
 ) -> HttpResponse:
-    it = None
+    context: dict[str, Any] = {**admin.site.each_context(request), "title": "Approval", "problem": problem}
     if approval is not None:
-        it = {
+        context["title"] = f"May {visible(approval.agent_name)} do this?"
+        context["it"] = {
             **page.act_of(approval),
             "owner": approval.owner_email,
             "is_waiting": approval.status_at(now()) is ApprovalStatus.PENDING,
             "outcome": _outcome(approval),
         }
-    title = "Approval" if approval is None else f"May {visible(approval.agent_name)} do this?"
-    context: dict[str, Any] = {
-        **admin.site.each_context(request),
-        "title": title,
-        "problem": problem,
-        "it": it,
-    }
     return TemplateResponse(request, "admin/approvals/owner.html", context, status=status)
 
 

@@ -50,15 +50,18 @@ def url_of(approval: Approval | None) -> str:
     return page if approval is None else f"{page}?{urlencode({'approval': approval.id})}"
 
 
+def risk_chip(approval: Approval) -> str:
+    score = approval.risk_score
+    return "" if score is None else score_chip(score, approval.risk_band or "")
+
+
 def _told(approval: Approval) -> dict[str, Any]:
     return {
         "id": approval.id,
         "agent": visible(approval.agent_name),
         "tenant": visible(approval.tenant),
         "action": chip(approval.action_name, verbatim=True),
-        "risk": ""
-        if approval.risk_score is None
-        else score_chip(approval.risk_score, approval.risk_band or ""),
+        "risk": risk_chip(approval),
         "requested": moment(approval.requested_at),
         "expires": moment(approval.expires_at),
     }

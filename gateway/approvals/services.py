@@ -36,6 +36,7 @@ MOST_PENDING: Final = 20
 """How many approvals of one agent may wait: more would bury the others in the inbox."""
 SWEPT_AT_ONCE: Final = 500
 SWEEP: Final = Actor.system("approvals.sweep")
+RECORDED: Final = ("action_hash", "risk_score", "risk_band", "decided_by", "note")
 REPLACED: Final = "Replaced: the act was asked about at a higher risk."
 OWNER_TEXT: Final = """The agent asks whether it may do one act:
 
@@ -74,7 +75,7 @@ def open_approval(
     digest = receipts.action_hash(action_name, details)
     with environments.atomic():
         agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
-        own = Approval.objects.for_tenant(tenant_id).of_agent(agent.id)
+        own = Approval.objects.for_tenant(tenant_id).filter(agent_id=agent.id)
         for same in own.filter(status=ApprovalStatus.PENDING, action_hash=digest).locked():
             if same.status_at(now) is ApprovalStatus.EXPIRED:
                 _expire(same, "expired", SWEEP, now)
@@ -134,11 +135,8 @@ def decide(
         approval.status = ApprovalStatus.APPROVED if approved else ApprovalStatus.DENIED
         approval.decided_at, approval.decided_by, approval.decided_by_kind = now, actor.id, _kind(actor)
         approval.note, approval.jti, approval.receipt = note, jti, receipt
-        approval.save(
-            update_fields=[
-                *("status", "decided_at", "decided_by", "decided_by_kind", "note", "jti", "receipt")
-            ]
-        )
+        decided = ["status", "decided_at", "decided_by", "decided_by_kind", "note", "jti", "receipt"]
+        approval.save(update_fields=decided)
         _record(approval, AuditAction.APPROVAL_DECIDED, approval.status, actor, now)
         said = {name: getattr(approval, name) for name in ("status", "decided_by", "decided_at", "note")}
         _announce(approval, EventName.APPROVAL_DECIDED, now, **said)
@@ -211,8 +209,8 @@ def _ask_owner(approval: Approval, agent: Agent, now: datetime) -> None:
         expires=approval.expires_at,
         address=f"{settings.BASE_URL}{path}",
     )
-    to, subject = filter(None, [agent.owner_email]), f"May {agent.name} do this? Decide as its owner"
-    if mailing.tell(to=tuple(to), agents=[agent], subject=subject, text=text, now=now):
+    to, subject = [agent.owner_email or ""], f"May {agent.name} do this? Decide as its owner"
+    if agent.owner_email and mailing.tell(to=to, agents=[agent], subject=subject, text=text, now=now):
         approval.owner_email, approval.owner_digest = agent.owner_email, _digest(token)
 
 
@@ -300,14 +298,10 @@ def _record(approval: Approval, action: AuditAction, verb: str, actor: Actor, no
             "approval_id": str(approval.id),
             "agent_id": str(approval.agent_id),
             "action": approval.action_name,
-            "action_hash": approval.action_hash,
+            **{name: getattr(approval, name) for name in RECORDED},
             "status": str(approval.status),
-            "risk_score": approval.risk_score,
-            "risk_band": approval.risk_band,
             "decision_id": str(approval.decision_id) if approval.decision_id else None,
             "expires_at": approval.expires_at.isoformat(),
-            "decided_by": approval.decided_by,
-            "note": approval.note,
             "jti": str(approval.jti) if approval.jti else None,
         },
         actor=actor,

@@ -38,7 +38,7 @@ class ApprovalViewSet(ApiViewSet):
         status=201,
         description=openapi.OPEN_TEXT,
         request=OpenApprovalSerializer,
-        examples=[openapi.QUESTION, openapi.OPENED],
+        examples=[openapi.QUESTION],
         repeats=True,
         e404=AgentNotFound.message,
         e409=TooManyPending.message,
@@ -66,12 +66,11 @@ class ApprovalViewSet(ApiViewSet):
         Scope.DECISIONS_EVALUATE,
         ApprovalSerializer,
         parameters=[openapi.AGENT_FILTER, openapi.STATUS_FILTER],
-        examples=[openapi.LISTED],
     )
     def list(self, request: ApiRequest) -> Response:
         params, moment = request.query_params, now()
         status = read_choice(params, "status", ApprovalStatus.values)
-        own = Approval.objects.for_tenant(request.auth.tenant_id).of_agent(read_id(params, "agent_id"))
+        own = Approval.objects.for_tenant(request.auth.tenant_id).where(agent_id=read_id(params, "agent_id"))
         return newest_first(
             own.with_status(status, moment),
             request,

@@ -83,7 +83,7 @@ def test_what_happens_next_with_either_agent_joins_the_merged_one() -> None:
     joined = make_incident(tenant, agent_id=agent_id)
 
     assert joined.id == second.id
-    assert set(Incident.objects.of_agent(agent_id)) == {first, second}
+    assert set(Incident.objects.filter(agents__agent_id=agent_id)) == {first, second}
 
 
 def test_incident_goes_on_while_one_of_the_merged_does() -> None:

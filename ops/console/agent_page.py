@@ -91,24 +91,23 @@ def why(agent: Agent, latest: Certificate | None, moves: Sequence[AuditEntry], n
     within = f"within {spoken(settings.HIGH_RISK_WINDOW)}"
     if agent.status == AgentStatus.SUSPENDED and agent.stopped_by_strikes:
         strikes = _strikes(agent, agent.status_changed_at)[: agent.stopped_by_strikes]
-        told = _linked(strikes) or "past their retention"
+        told: object = _linked(strikes) or "past their retention"
         said = "Suspended since {} by {}: {} {} ({})."
         return format_html(said, since, rule, counted(agent.stopped_by_strikes, "strike"), within, told)
     if agent.is_stopped:
-        stop = StoppedAgent.objects.filter(
-            tenant_id=agent.tenant_id, agent_id=agent.id, suspended=True, decided_at=agent.status_changed_at
-        )
-        found = stop.select_related("stop").first()
-        by: object = (
-            link(f"the stop of {counted(found.stop.matched, 'agent')}", _page(found.stop)) if found else ""
-        )
-        if not found and move is not None:
-            by = visible(names_of([move.actor_id]).get(move.actor_id, move.actor_id))
-        return format_html("{} since {}{}: {}.", agent.get_status_display(), since, _by(by), reason)
+        stops = StoppedAgent.objects.filter(tenant_id=agent.tenant_id, agent_id=agent.id, suspended=True)
+        found = stops.filter(decided_at=agent.status_changed_at).select_related("stop").first()
+        by = ""
+        if found is not None:
+            by = format_html(
+                " by {}", link(f"the stop of {counted(found.stop.matched, 'agent')}", _page(found.stop))
+            )
+        elif move is not None:
+            by = f" by {visible(names_of([move.actor_id]).get(move.actor_id, move.actor_id))}"
+        return format_html("{} since {}{}: {}.", agent.get_status_display(), since, by, reason)
     if agent.status == AgentStatus.PENDING:
-        return format_html(
-            "Pending since {}: it has no certificate in force. {}", since, visible(agent.status_reason)
-        )
+        said = "Pending since {}: it has no certificate in force. {}"
+        return format_html(said, since, visible(agent.status_reason))
     said = format_html("Active since {}", since)
     if strikes := _strikes(agent, now):
         told = f"{len(strikes)} of the {settings.HIGH_RISK_STRIKES} strikes {within} that"
@@ -139,10 +138,6 @@ def _strikes(agent: Agent, until: datetime) -> list[BehaviorEvent]:
 def _linked(events: Iterable[BehaviorEvent]) -> SafeString:
     links = ((link(f"{event} at {event.received_at:%H:%M:%S}", _page(event)),) for event in events)
     return format_html_join(", ", "{}", links)
-
-
-def _by(actor: object) -> SafeString | str:
-    return format_html(" by {}", actor) if actor else ""
 
 
 def _person(person: dict[str, str] | None) -> SafeString | str:

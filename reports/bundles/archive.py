@@ -71,8 +71,9 @@ def bundle(report: Report) -> bytes:
     )
 
 
-def bundle_file(report: Report) -> HttpResponse:
-    """Return the bundle of a signed report as a file to store."""
-    name = report.file_name("zip")
+def file_of(report: Report, kind: str) -> HttpResponse:
+    """Return a file of a report to store: its `json`, its `pdf` or, of a signed one, its bundle, `zip`."""
+    name = report.file_name(kind)
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "private, no-store"}
-    return HttpResponse(bundle(report), content_type="application/zip", headers=headers)
+    body = bundle(report) if kind == "zip" else report.document if kind == "json" else bytes(report.pdf)
+    return HttpResponse(body, content_type=f"application/{kind}", headers=headers)

@@ -9,13 +9,7 @@ from auditlog.vocabulary import AuditAction
 from compliance.api.rest.renderers import dumps
 from reports.content import delays
 from reports.content.facts import Frame
-from reports.content.rows_of import (
-    agents_of,
-    certificates_of,
-    entries_of,
-    events_of,
-    interventions_in,
-)
+from reports.content.rows_of import agents_of, certificates_of, entries_of, events_of, interventions_in
 from reports.content.sources import LISTS, Rows
 
 MOST = 20_000
@@ -33,20 +27,13 @@ class RowList:
 
 def gather_lists(frame: Frame) -> list[RowList]:
     """Return the lists of `frame`. Call it in the snapshot in which the facts are gathered."""
+    agents = agents_of(frame).annotate(has_owner=Q(owner_email__isnull=False))
     entries = entries_of(frame)
     high_risk = delays.with_reviews(events_of(frame).high_risk())
     stops = entries.of_type(AuditAction.AGENT_HIGH_RISK)
     return [
-        _list(
-            Rows.AGENTS,
-            agents_of(frame).annotate(has_owner=Q(owner_email__isnull=False)).order_by("-created_at", "-id"),
-            _AGENT,
-        ),
-        _list(
-            Rows.CERTIFICATES,
-            certificates_of(frame).order_by("-issued_at", "-id"),
-            _CERTIFICATE,
-        ),
+        _list(Rows.AGENTS, agents.order_by("-created_at", "-id"), _AGENT),
+        _list(Rows.CERTIFICATES, certificates_of(frame).order_by("-issued_at", "-id"), _CERTIFICATE),
         _list(Rows.HIGH_RISK, high_risk.order_by("-received_at", "-id"), _EVENT),
         _list(Rows.INTERVENTIONS, interventions_in(entries).order_by("-created_at", "-id"), _ENTRY),
         _list(Rows.STOPS, stops.order_by("-created_at", "-id"), _ENTRY),
@@ -54,15 +41,8 @@ def gather_lists(frame: Frame) -> list[RowList]:
 
 
 _AGENT = (
-    "id",
-    "name",
-    "model",
-    "version",
-    "model_hash",
-    "status",
-    "created_at",
-    "status_changed_at",
-    "has_owner",
+    *("id", "name", "model", "version", "model_hash"),
+    *("status", "created_at", "status_changed_at", "has_owner"),
 )
 _CERTIFICATE = (
     *("id", "serial_number", "agent_id", "issued_at", "expires_at"),

@@ -32,13 +32,7 @@ from incidents.models import TimelineEntry
 from incidents.vocabulary import EntryKind
 from reports.content import delays
 from reports.content.facts import Facts, Frame, Row
-from reports.content.kept import (
-    archived_spans,
-    covered_from,
-    entries_from,
-    retention_changes,
-    whole_log,
-)
+from reports.content.kept import archived_spans, covered_from, entries_from, retention_changes, whole_log
 from reports.content.mica import MAX_VALIDITY
 from reports.content.rows_of import (
     INTERVENTIONS,

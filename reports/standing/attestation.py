@@ -13,7 +13,6 @@ from django.db.models import Count, DateTimeField, F, FloatField, Func, Max, Q, 
 from agents.models import OWNER_ROLES, Agent
 from agents.risk import BANDS, band_of
 from auditlog.actors.requests import record_taken
-from auditlog.models import AuditEntry
 from auditlog.vocabulary import Actor, AuditAction
 from certificates.errors import MomentNotPast
 from certificates.models import Certificate
@@ -21,11 +20,10 @@ from compliance.core import environments
 from compliance.core.identifiers import new_id
 from compliance.core.json_values import Json
 from delegation.reviews.models import AccessReviewItem
-from events.models import BehaviorEvent
 from events.risk.rolling import HALF_LIFE
 from incidents.models import Incident
 from reports import services
-from reports.bundles.lists import RowList, gather_lists
+from reports.bundles.lists import gather_lists
 from reports.content.builder import framed, to_json
 from reports.content.facts import Frame
 from reports.content.kept import archived_spans, covered_from, entries_from
@@ -34,7 +32,7 @@ from reports.content.rows_of import INTERVENTIONS, entries_of, events_of
 from reports.errors import NotRegisteredThen
 from reports.models import Report
 from reports.standing import page
-from reports.standing.past import PastAgent, past_agent
+from reports.standing.past import CLAIMS, MEMBERS, PastAgent, past_agent
 from reports.vocabulary import ReportType
 
 TYPE: Final = "attestation"
@@ -42,50 +40,21 @@ NOTICE: Final = (
     "States what the records say of one agent at one moment, and which rows they are. It is no legal "
     "assessment, and gives no verdict on whether anybody meets any duty."
 )
+CERTIFIED: Final = ("id", "serial_number", "issued_at", "expires_at")
 NAMED: Final = 10
 """Rows that a claim names at most, the newest; it counts all."""
 QUERY_TIMEOUT_SECONDS: Final = 30
 OVERSIGHT: Final = (*INTERVENTIONS, AuditAction.CERTIFICATE_HELD, AuditAction.CERTIFICATE_RELEASED)
 MONITORING: Final = (AuditAction.EVENT_REVIEWED, AuditAction.AGENT_STRIKE, AuditAction.AGENT_HIGH_RISK)
-KINDS: Final[dict[Any, str]] = {
-    Agent: "agent",
-    Certificate: "certificate",
-    BehaviorEvent: "event",
-    AuditEntry: "audit_entry",
-    Incident: "incident",
-}
 
 
 def attest(
     *, tenant_id: UUID, agent_id: Any, at: datetime | None, kind: str, actor: Actor, now: datetime
 ) -> Report:
-    """Return an attestation with its signed files, as a report that is not stored, and audit it.
+    """Return the attestation of an agent at a moment, now without one, and audit it.
 
-    `kind` is the form that is taken away. Raises as `compose`, and 503 errors.
-    """
-    document, lists = compose(tenant_id=tenant_id, agent_id=agent_id, at=at, now=now)
-    files = services.sign(document, lists, now, draw=page.render)
-    made = Report(id=document["report_id"], type=TYPE, period_start=at or now, **files)
-    record_taken(
-        actor=actor,
-        action=AuditAction.AGENT_ATTESTED,
-        tenant_id=tenant_id,
-        affected_id=document["agent"]["id"],
-        description=f"Attestation of agent {document['agent']['name']} made as {kind.upper()}",
-        format=kind,
-        at=document["at"],
-        attestation_id=document["report_id"],
-        sha256=made.digest,
-    )
-    return made
-
-
-def compose(
-    *, tenant_id: UUID, agent_id: Any, at: datetime | None, now: datetime
-) -> tuple[Json, list[RowList]]:
-    """Return the attestation of an agent at a moment, now without one, and the lists of a report on it.
-
-    Read from one snapshot. Raises: AgentNotFound, MomentNotPast, NotRegisteredThen.
+    It is a report that is not stored, with its signed files; `kind` is the form that is taken away. Raises:
+    AgentNotFound, MomentNotPast, NotRegisteredThen, and 503 errors.
     """
     moment = at or now
     if moment > now:
@@ -104,7 +73,21 @@ def compose(
             generated_at=now,
             agent_ids=(agent.id,),
         )
-        return to_json(_document(agent, past_agent(agent, frame), frame)), gather_lists(frame)
+        document, lists = to_json(_document(agent, past_agent(agent, frame), frame)), gather_lists(frame)
+    files = services.sign(document, lists, now, draw=page.render)
+    made = Report(id=frame.report_id, type=TYPE, period_start=moment, **files)
+    record_taken(
+        actor=actor,
+        action=AuditAction.AGENT_ATTESTED,
+        tenant_id=tenant_id,
+        affected_id=agent.id,
+        description=f"Attestation of agent {document['agent']['name']} made as {kind.upper()}",
+        format=kind,
+        at=document["at"],
+        attestation_id=document["report_id"],
+        sha256=made.digest,
+    )
+    return made
 
 
 def _last_access_review(agent: Agent, at: datetime) -> Json | None:
@@ -118,7 +101,7 @@ def _last_access_review(agent: Agent, at: datetime) -> Json | None:
 
 
 def _document(agent: Agent, past: PastAgent, frame: Frame) -> Json:
-    risk, review = _risk(past, frame), _last_access_review(agent, frame.end)
+    known, risk, review = past.known, _risk(past, frame), _last_access_review(agent, frame.end)
     touched = {"agents__agent_id": agent.id, "agents__since__lte": frame.end, "opened_at__lte": frame.end}
     incidents = Incident.objects.for_tenant(agent.tenant_id).filter(**touched)
     return {
@@ -131,21 +114,19 @@ def _document(agent: Agent, past: PastAgent, frame: Frame) -> Json:
             "id": agent.id,
             "did": agent.did,
             "registered_at": agent.created_at,
-            **past.profile,
-            "status": past.status,
+            **{name: known.get(name) for name in ("name", *CLAIMS, "status")},
         },
         "certificate": past.certificate
         and {
-            **{name: getattr(past.certificate, name) for name in ("id", "serial_number", "issued_at")},
-            "expires_at": past.certificate.expires_at,
+            **{name: getattr(past.certificate, name) for name in CERTIFIED},
             "status": past.certificate_status,
             "revoked_at": past.revoked_at,
         },
         "scope": {
-            "permitted_actions": past.permitted_actions,
+            "permitted_actions": known.get("permitted_actions"),
             "stated_by": "certificate" if past.certificate else "profile",
         },
-        **{role: past.owners.get(role) for role in OWNER_ROLES},
+        **{role: known.get(role) for role in OWNER_ROLES},
         "risk": risk,
         "last_access_review": review,
         "incidents": {
@@ -198,26 +179,27 @@ def _risk(past: PastAgent, frame: Frame) -> Json:
 
 def _rows(
     agent: Agent, past: PastAgent, frame: Frame, incidents: QuerySet[Any]
-) -> dict[str, list[QuerySet[Any]]]:
-    """Return the rows behind each provision of the AI Act, by the id that reports give it."""
-    certified = [past.certificate.id] if past.certificate else []
+) -> dict[str, dict[str, QuerySet[Any]]]:
+    """Return the rows behind each provision of the AI Act, by the id that reports give it, and by kind."""
+    agents, entries = Agent.objects.filter(id=agent.id), entries_of(frame)
+    certificates = Certificate.objects.filter(id__in=[past.certificate.id] if past.certificate else [])
     return {
-        "aia-12-2-a": [events_of(frame)],
-        "aia-13": [Agent.objects.filter(id=agent.id), Certificate.objects.filter(id__in=certified)],
-        "aia-14": [entries_of(frame).filter(event_type__in=OVERSIGHT)],
-        "aia-26-5": [entries_of(frame).filter(event_type__in=MONITORING)],
-        "aia-73": [incidents],
+        "aia-12-2-a": {"event": events_of(frame)},
+        "aia-13": {"agent": agents, "certificate": certificates},
+        "aia-14": {"audit_entry": entries.filter(event_type__in=OVERSIGHT)},
+        "aia-26-5": {"audit_entry": entries.filter(event_type__in=MONITORING)},
+        "aia-73": {"incident": incidents},
     }
 
 
-def _control(name: str, rows: list[QuerySet[Any]]) -> Json:
+def _control(name: str, rows: dict[str, QuerySet[Any]]) -> Json:
     provision = REGULATIONS[ReportType.EU_AI_ACT].provisions[name]
     return {
         **{key: provision[key] for key in ("id", "reference", "title")},
-        "count": sum(each.count() for each in rows),
+        "count": sum(each.count() for each in rows.values()),
         "rows": [
-            {"kind": KINDS[each.model], "id": row_id}
-            for each in rows
+            {"kind": kind, "id": row_id}
+            for kind, each in rows.items()
             for row_id in each.order_by("-id").values_list("id", flat=True)[:NAMED]
         ],
     }
@@ -225,13 +207,13 @@ def _control(name: str, rows: list[QuerySet[Any]]) -> Json:
 
 def _gaps(past: PastAgent, frame: Frame, *, has_review: bool) -> Iterable[str]:
     """Yield what the records lack."""
-    for name in sorted(past.unknown):
+    for name in sorted({*MEMBERS}.difference(past.known)):
         yield page.LOST.format(name.replace("_", " "))
     if past.certificate is None:
         yield "No certificate had been issued"
-    if past.permitted_actions is None and "permitted_actions" not in past.unknown:
+    if past.known.get("permitted_actions", ()) is None:
         yield "No permitted actions were declared"
-    if past.owners.get("owner", {}) is None:
+    if past.known.get("owner", ()) is None:
         yield "Nobody was named as owner"
     if not has_review:
         yield "No review of access is on record"

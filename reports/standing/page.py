@@ -73,15 +73,10 @@ def _facts(document: Json) -> dict[str, str]:
 
 
 def _controls(controls: list[Json]) -> Json:
-    rows = [
-        [
-            f"{control['reference']} {control['title']}",
-            f"{control['count']:,}",
-            ", ".join(f"{row['kind'].replace('_', ' ')} {row['id']}" for row in control["rows"][:FIRST])
-            or NONE,
-        ]
-        for control in controls
-    ]
+    rows = []
+    for one in controls:
+        newest = ", ".join(f"{row['kind'].replace('_', ' ')} {row['id']}" for row in one["rows"][:FIRST])
+        rows.append([f"{one['reference']} {one['title']}", f"{one['count']:,}", newest or NONE])
     return {"kind": "table", "head": ["AI Act", "Rows", "The newest"], "widths": [4, 0.8, 5], "rows": rows}
 
 

@@ -22,61 +22,43 @@ MOVES: Final = (
     *(AuditAction.AGENT_REINSTATED, AuditAction.AGENT_RETIRED),
 )
 """The entries that tell of an agent's status."""
-PROFILE: Final = {"name": "", "model": "model", "version": "model_version", "model_hash": "model_hash"}
-"""Each fact told of an agent, with the claim of its certificate that states it; empty: only its row does."""
+CLAIMS: Final = {"model": "model", "version": "model_version", "model_hash": "model_hash"}
+"""The members that a certificate states, with its claims."""
+COLUMNS: Final = {**{name: name for name in ("name", *CLAIMS)}, "permitted_actions": "metadata"}
+"""The members that only change with a column, which audit entries of changes name."""
+MEMBERS: Final = (*COLUMNS, *OWNER_ROLES, "status")
 
 
 @dataclass(frozen=True)
 class PastAgent:
-    """An agent as it stood; `unknown` names the members that neither rows nor audit entries tell any more.
+    """An agent as it stood; `known` lacks what of `MEMBERS` neither rows nor audit entries tell any more.
 
     `certificate_status` is a `ValidityStatus`, or `on_hold`, and `revoked_at` when the hold began, too.
-    `permitted_actions` are those that the certificate states, before the first one those of the profile.
     `reinstated_at`: earlier strikes did not count.
     """
 
-    status: str | None
-    profile: dict[str, str | None]
-    owners: dict[str, Any]
+    known: dict[str, Any]
     certificate: Certificate | None
     certificate_status: str | None
     revoked_at: datetime | None
-    permitted_actions: list[str] | None
     reinstated_at: datetime | None
-    unknown: frozenset[str]
 
 
 def past_agent(agent: Agent, frame: Frame) -> PastAgent:
-    """Return the agent as it stood at the end of the frame's period; its row is as of `generated_at`."""
-    at, unknown = frame.end, set()
-    status = agent.status if at >= agent.status_changed_at else _status_at(agent, at)
-    if status is None:
-        unknown.add("status")
-    changed, owners = _changes_since(agent, frame)
+    """Return the agent as it stood at the end of the frame's period; its row is as of `generated_at`.
+
+    Its permitted actions are those that the certificate states, before the first one those of the profile.
+    """
+    at, known = frame.end, _profile(agent, frame)
     latest = Certificate.objects.for_tenant(agent.tenant_id).of_agent(agent.id).filter(issued_at__lte=at)
-    certificate = latest.order_by("-issued_at", "-id").first()
-    claims = certificate.claims if certificate else {}
-    profile = {}
-    for name, claim in PROFILE.items():
-        is_lost = claim not in claims and (changed is None or name in changed)
-        profile[name] = claims[claim] if claim in claims else None if is_lost else getattr(agent, name)
-        unknown |= {name} if is_lost else set()
-    permitted = claims.get("permitted_actions") if certificate else agent.permitted_actions
-    if certificate is None and (changed is None or "metadata" in changed):
-        permitted = None
-        unknown.add("permitted_actions")
+    if (certificate := latest.order_by("-issued_at", "-id").first()) is not None:
+        claims = certificate.claims or {}
+        known |= {name: claims[claim] for name, claim in CLAIMS.items() if claim in claims}
+        known["permitted_actions"] = claims.get("permitted_actions")
+    status = agent.status if at >= agent.status_changed_at else _status_at(agent, at)
+    known |= {"status": status} if status else {}
     stands, revoked_at = _certificate_status(certificate, at) if certificate else (None, None)
-    return PastAgent(
-        status=status,
-        profile=profile,
-        owners=owners,
-        certificate=certificate,
-        certificate_status=stands,
-        revoked_at=revoked_at,
-        permitted_actions=permitted,
-        reinstated_at=_reinstated_at(agent, at),
-        unknown=frozenset(unknown | {role for role in OWNER_ROLES if role not in owners}),
-    )
+    return PastAgent(known, certificate, stands, revoked_at, _reinstated_at(agent, at))
 
 
 def _entries(agent: Agent, *actions: AuditAction) -> AuditEntryQuerySet:
@@ -92,23 +74,21 @@ def _status_at(agent: Agent, at: datetime) -> str | None:
     return found
 
 
-def _changes_since(agent: Agent, frame: Frame) -> tuple[set[str] | None, dict[str, Any]]:
-    """Return the fields changed after the period, None if that is not known any more, and its end's owners.
-
-    An owner that is not known is left out.
-    """
+def _profile(agent: Agent, frame: Frame) -> dict[str, Any]:
+    """Return what the row says of the end of the period: what was not changed since, and the owners then."""
     owners = {role: getattr(agent, role) for role in OWNER_ROLES}
-    if frame.end >= agent.updated_at:
-        return set(), owners
-    later = _entries(agent, AuditAction.AGENT_UPDATED).filter(created_at__gt=frame.end)
-    rows = list(later.order_by("created_at", "id").values_list("affected_id", "metadata"))
-    changes = [told for affected_id, told in rows if affected_id and told]
-    is_dropped = entries_from(replace(frame, start=frame.end, end=frame.generated_at)) is not None
-    if is_dropped or len(changes) < len(rows):
-        return None, {}
-    for told in reversed(changes):
+    changes: list[dict[str, Any]] = []
+    if frame.end < agent.updated_at:
+        later = _entries(agent, AuditAction.AGENT_UPDATED).filter(created_at__gt=frame.end)
+        rows = list(later.order_by("-created_at", "-id").values_list("affected_id", "metadata"))
+        changes = [told for affected_id, told in rows if affected_id and told]
+        is_dropped = entries_from(replace(frame, start=frame.end, end=frame.generated_at)) is not None
+        if is_dropped or len(changes) < len(rows):
+            return {}
+    for told in changes:
         owners |= {role: told[role]["before"] for role in OWNER_ROLES if role in told}
-    return {name for told in changes for name in told["changed"]}, owners
+    changed = {name for told in changes for name in told["changed"]}
+    return {name: getattr(agent, name) for name in COLUMNS if COLUMNS[name] not in changed} | owners
 
 
 def _certificate_status(certificate: Certificate, at: datetime) -> tuple[str, datetime | None]:

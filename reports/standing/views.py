@@ -17,12 +17,11 @@ from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.schema import MOMENT
 from compliance.api.rest.views import ApiViewSet, operation
 from compliance.console.admin import RowPage, TenantScopedAdmin
-from reports.bundles.archive import bundle
+from reports.bundles.archive import file_of
 from reports.models import Report
 from reports.serializers import ReportManifestSerializer
 from reports.standing.attestation import attest
 
-CONTENT_TYPES: Final = {"pdf": "application/pdf", "zip": "application/zip"}
 PARAMETERS: Final = [
     OpenApiParameter("at", MOMENT, description="A past moment, from the registration on; now if omitted."),
 ]
@@ -47,7 +46,7 @@ def _attests(operation_id: str, summary: str, answer: Any, **described: Any) -> 
 
 
 def _file_of(kind: str) -> dict[tuple[int, str], OpenApiResponse]:
-    return {(200, CONTENT_TYPES[kind]): OpenApiResponse(OpenApiTypes.BINARY, "The file")}
+    return {(200, f"application/{kind}"): OpenApiResponse(OpenApiTypes.BINARY, "The file")}
 
 
 class AttestationViewSet(ApiViewSet):
@@ -72,11 +71,11 @@ class AttestationViewSet(ApiViewSet):
         "getAttestationPdf", "Attest how an agent stands or stood, as a PDF of one page", _file_of("pdf")
     )
     def pdf(self, request: ApiRequest, agent_id: str) -> HttpResponse:
-        return _file(_asked(request, agent_id, "pdf"), "pdf")
+        return file_of(_asked(request, agent_id, "pdf"), "pdf")
 
     @_attests("getAttestationBundle", "Attest it in a signed bundle, checked as a report's", _file_of("zip"))
     def bundle(self, request: ApiRequest, agent_id: str) -> HttpResponse:
-        return _file(_asked(request, agent_id, "zip"), "zip")
+        return file_of(_asked(request, agent_id, "zip"), "zip")
 
 
 def _asked(request: ApiRequest, agent_id: str, kind: str) -> Report:
@@ -84,15 +83,8 @@ def _asked(request: ApiRequest, agent_id: str, kind: str) -> Report:
     return attest(agent_id=agent_id, at=at, kind=kind, **caller_of(request))
 
 
-def _file(made: Report, kind: str) -> HttpResponse:
-    name = f'attachment; filename="{made.file_name(kind)}"'
-    headers = {"Content-Disposition": name, "Cache-Control": "private, no-store"}
-    body = bytes(made.pdf) if kind == "pdf" else bundle(made)
-    return HttpResponse(body, content_type=CONTENT_TYPES[kind], headers=headers)
-
-
 def _download(admin: TenantScopedAdmin, request: HttpRequest, agent: Agent) -> HttpResponse:
-    return _file(attest(agent_id=agent.id, at=None, kind="zip", **user_of(request, agent)), "zip")
+    return file_of(attest(agent_id=agent.id, at=None, kind="zip", **user_of(request, agent)), "zip")
 
 
 ATTESTATION: Final = RowPage("attestation", "Attestation", "verified", _download)

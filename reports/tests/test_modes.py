@@ -74,7 +74,9 @@ def set_mode(agent: Agent, mode: str | None, at: datetime) -> None:
 
 
 def set_tenants_mode(tenant: Tenant, mode: Enforcement, at: datetime) -> None:
-    tenancy.set_enforcement(tenant_id=tenant.id, enforcement=mode, reason="pilot", actor=ACTOR, now=at)
+    tenancy.change_setting(
+        name="enforcement", tenant_id=tenant.id, value=mode, reason="pilot", actor=ACTOR, now=at
+    )
 
 
 def registered(agent: Agent, at: datetime) -> Agent:

@@ -222,3 +222,13 @@ def test_another_tenants_agent_does_not_exist(api: ApiClient, client: ApiClient,
     assert client.get(f"/v1/agents/{stranger.id}/usage").status_code == 404
     assert api.as_key(make_test_key(agent.tenant, ["events:read"])).get(path).status_code == 404
     assert api.as_key(make_key(agent.tenant, ["agents:read"])).get(path).status_code == 403
+
+
+def test_days_past_their_retention_are_not_complete(agent: Agent, settings: Any) -> None:
+    settings.EVENT_RETENTION_DAYS = 30
+    Agent.objects.filter(id=agent.id).update(created_at=NOW - timedelta(days=60))
+    agent.refresh_from_db()
+    start, end = NOW - timedelta(days=29), NOW - timedelta(days=20)
+
+    assert usage(agent, start, end, NOW).is_complete
+    assert not usage(agent, start - timedelta(days=2), end, NOW).is_complete

@@ -14,7 +14,6 @@ import django
 django.setup()
 
 from agents import services as agents  # noqa: E402
-from agents.services import AgentRegistration  # noqa: E402
 from auditlog.sealing import sealer, tree  # noqa: E402
 from auditlog.vocabulary import Actor  # noqa: E402
 from certificates import services as certificates  # noqa: E402
@@ -76,14 +75,14 @@ def seal() -> dict[str, Any]:
 def _live_in(environment: Environment, tenant_id: UUID, count: int) -> dict[str, Any]:
     with environments.use(environment):
         for number in range(count):
-            registration = AgentRegistration(
-                name=f"restore-{number}",
-                model="gpt-5",
-                version="2.1.0",
-                model_hash="sha256:9f86d081884c7d659a2feaa0c55ad015",
-                metadata={"permitted_actions": ["read"]},
-            )
-            agent = agents.register(tenant_id=tenant_id, registration=registration, actor=ACTOR, now=now())
+            fields = {
+                "name": f"restore-{number}",
+                "model": "gpt-5",
+                "version": "2.1.0",
+                "model_hash": "sha256:9f86d081884c7d659a2feaa0c55ad015",
+                "metadata": {"permitted_actions": ["read"]},
+            }
+            agent = agents.register(tenant_id=tenant_id, fields=fields, actor=ACTOR, now=now())
             issuance.issue(tenant_id=tenant_id, agent_id=agent.id, actor=ACTOR, now=now())
         oldest = Certificate.objects.active(now()).earliest("issued_at", "id")
         certificates.revoke(

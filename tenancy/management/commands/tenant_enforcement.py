@@ -22,9 +22,10 @@ class Command(ServiceCommand):
         parser.add_argument("--reason", required=True, help="kept in the audit log")
 
     def run(self, *, now: datetime, **options: Any) -> dict[str, str]:
-        tenant = services.set_enforcement(
+        tenant = services.change_setting(
+            name="enforcement",
             tenant_id=options["tenant_id"],
-            enforcement=Enforcement(options["enforcement"]),
+            value=Enforcement(options["enforcement"]),
             reason=options["reason"],
             actor=Actor.system("tenant_enforcement"),
             now=now,

@@ -19,7 +19,7 @@ COLUMNS = (
 
 def counted(status: str) -> Coalesce:
     """The number of a webhook's deliveries that have the status."""
-    own = Delivery.objects.filter(tenant=OuterRef("tenant"), webhook=OuterRef("pk")).with_status(status)
+    own = Delivery.objects.filter(tenant=OuterRef("tenant"), webhook=OuterRef("pk"), status=status)
     numbers = own.order_by().values("tenant").annotate(number=Count("id")).values("number")
     return Coalesce(Subquery(numbers), 0)
 

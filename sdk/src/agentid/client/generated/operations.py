@@ -33,12 +33,12 @@ class Agents(Group[S]):
     @operation("POST", "/v1/agents")
     def register(
         self, name: str, *, model: str | None = None, version: str | None = None,
-        description: str | None = None, inbox_address: str | None = None,
         owner: Mapping[str, Any] | None = None, backup_owner: Mapping[str, Any] | None = None,
-        financial_scope: Mapping[str, Any] | None = None, agent_card: Mapping[str, Any] | None = None,
-        metadata: Mapping[str, Any] | None = None, enforcement: str | None = None,
-        alarm_budget: float | None = None, validity_days: int | None = None, model_hash: str | None = None,
-        blueprint_id: str | None = None, idempotency_key: str = ""
+        financial_scope: Mapping[str, Any] | None = None, alarm_budget: float | None = None,
+        validity_days: int | None = None, description: str | None = None, inbox_address: str | None = None,
+        agent_card: Mapping[str, Any] | None = None, metadata: Mapping[str, Any] | None = None,
+        enforcement: str | None = None, model_hash: str | None = None, blueprint_id: str | None = None,
+        idempotency_key: str = ""
     ) -> results.Agent:
         """Register an agent."""
 
@@ -49,13 +49,12 @@ class Agents(Group[S]):
     @operation("PATCH", "/v1/agents/{agent_id}")
     def update(
         self, agent_id: str, *, model: str | Unset | None = UNSET, version: str | Unset | None = UNSET,
-        description: str | Unset | None = UNSET, inbox_address: str | Unset | None = UNSET,
         owner: Mapping[str, Any] | Unset | None = UNSET,
         backup_owner: Mapping[str, Any] | Unset | None = UNSET,
-        financial_scope: Mapping[str, Any] | Unset | None = UNSET,
-        agent_card: Mapping[str, Any] | Unset | None = UNSET,
+        financial_scope: Mapping[str, Any] | Unset | None = UNSET, alarm_budget: float | Unset | None = UNSET,
+        validity_days: int | Unset | None = UNSET, description: str | Unset | None = UNSET,
+        inbox_address: str | Unset | None = UNSET, agent_card: Mapping[str, Any] | Unset | None = UNSET,
         metadata: Mapping[str, Any] | Unset | None = UNSET, enforcement: str | Unset | None = UNSET,
-        alarm_budget: float | Unset | None = UNSET, validity_days: int | Unset | None = UNSET,
         name: str | Unset = UNSET, model_hash: str | Unset = UNSET
     ) -> results.UpdatedAgent:
         """Edit an agent's profile."""
@@ -302,10 +301,10 @@ class Blueprints(Group[S]):
     @operation("POST", "/v1/blueprints")
     def create(
         self, name: str, *, model: str | None = None, version: str | None = None,
-        model_hash: str | None = None, permitted_actions: Sequence[str] | None = None,
-        financial_scope: Mapping[str, Any] | None = None, owner: Mapping[str, Any] | None = None,
-        backup_owner: Mapping[str, Any] | None = None, validity_days: int | None = None,
-        alarm_budget: float | None = None, ask_policy: Mapping[str, Any] | None = None,
+        owner: Mapping[str, Any] | None = None, backup_owner: Mapping[str, Any] | None = None,
+        financial_scope: Mapping[str, Any] | None = None, alarm_budget: float | None = None,
+        validity_days: int | None = None, model_hash: str | None = None,
+        permitted_actions: Sequence[str] | None = None, ask_policy: Mapping[str, Any] | None = None,
         idempotency_key: str = ""
     ) -> results.Blueprint:
         """Create a blueprint."""
@@ -317,12 +316,12 @@ class Blueprints(Group[S]):
     @operation("PATCH", "/v1/blueprints/{blueprint_id}")
     def update(
         self, blueprint_id: str, *, model: str | Unset | None = UNSET, version: str | Unset | None = UNSET,
-        model_hash: str | Unset | None = UNSET, permitted_actions: Sequence[str] | Unset | None = UNSET,
-        financial_scope: Mapping[str, Any] | Unset | None = UNSET,
         owner: Mapping[str, Any] | Unset | None = UNSET,
-        backup_owner: Mapping[str, Any] | Unset | None = UNSET, validity_days: int | Unset | None = UNSET,
-        alarm_budget: float | Unset | None = UNSET, ask_policy: Mapping[str, Any] | Unset | None = UNSET,
-        name: str | Unset = UNSET
+        backup_owner: Mapping[str, Any] | Unset | None = UNSET,
+        financial_scope: Mapping[str, Any] | Unset | None = UNSET, alarm_budget: float | Unset | None = UNSET,
+        validity_days: int | Unset | None = UNSET, model_hash: str | Unset | None = UNSET,
+        permitted_actions: Sequence[str] | Unset | None = UNSET,
+        ask_policy: Mapping[str, Any] | Unset | None = UNSET, name: str | Unset = UNSET
     ) -> results.ChangedBlueprint:
         """Change a blueprint."""
 
