@@ -8,16 +8,24 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from rest_framework.response import Response
 
 from auditlog.exporting.export import open_export
+from auditlog.exporting.feed import feed_page
 from auditlog.exporting.formats import FORMATS
 from auditlog.filters import ACTION, EntryFilters
 from auditlog.models import AuditEntry
 from auditlog.proving.proofs import export_file
 from auditlog.vocabulary import ActorKind, ActorType
 from compliance.api.gate import Scope
-from compliance.api.pagination import keyset_page, page, read_choice, read_limit
+from compliance.api.pagination import (
+    is_oldest_first,
+    keyset_page,
+    page,
+    read_choice,
+    read_limit,
+    read_position,
+)
 from compliance.api.rest.fields import RowSerializer
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.schema import BEFORE, EXACT_LIMIT, KEYED, MOMENT, errors, paged
+from compliance.api.rest.schema import BEFORE, EXACT_LIMIT, KEYED, MOMENT, ORDER, errors, paged
 from compliance.api.rest.views import ApiViewSet
 from compliance.core.clock import now
 
@@ -34,7 +42,9 @@ FILTERS = [
     ),
     OpenApiParameter("actor_id", _TEXT, description="For example `person:<uuid>` or `api_key:<uuid>`."),
     OpenApiParameter("affected_id", _TEXT),
-    OpenApiParameter("after", MOMENT, description="Entries later than this ISO 8601 date-time."),
+    OpenApiParameter(
+        "after", MOMENT, description="Entries later than this ISO 8601 date-time; a cursor with `order=asc`."
+    ),
 ]  # fmt: skip
 
 
@@ -58,7 +68,7 @@ class AuditLogSerializer(RowSerializer[AuditEntry]):
 
 
 class AuditLogViewSet(ApiViewSet):
-    """The tenant's audit log, newest first."""
+    """The tenant's audit log, newest first, or in the order in which it was sealed."""
 
     schema_tag = "Audit log"
     required_scopes: ClassVar = {"list": Scope.AUDIT_READ}
@@ -66,13 +76,20 @@ class AuditLogViewSet(ApiViewSet):
     @extend_schema(
         operation_id="listAuditLog",
         summary="Query the audit log",
-        parameters=[*FILTERS, BEFORE, EXACT_LIMIT],
-        responses={200: paged(AuditLogSerializer), **errors(*KEYED)},
+        parameters=[*FILTERS, BEFORE, ORDER, EXACT_LIMIT],
+        responses={200: paged(AuditLogSerializer, tells_next=None), **errors(*KEYED)},
     )
     def list(self, request: ApiRequest) -> Response:
-        filters = EntryFilters.read(request.query_params)
-        entries = filters.applied(AuditEntry.objects.for_tenant(request.auth.tenant_id))
-        limit = read_limit(request.query_params, cap=False)
+        params, tenant_id = request.query_params, request.auth.tenant_id
+        filters, limit = EntryFilters.read(params), read_limit(params, cap=False)
+        if is_oldest_first(params):
+            feed = feed_page(tenant_id=tenant_id, filters=filters, after=read_position(params), limit=limit)
+            return page(
+                AuditLogSerializer(feed.entries, many=True).data,
+                next_cursor=str(feed.cursor) if feed.cursor else None,
+                has_next_page=feed.has_next,
+            )
+        entries = filters.applied(AuditEntry.objects.for_tenant(tenant_id))
         found = keyset_page(entries, cursor=filters.before, limit=limit, field="created_at")
         return page(AuditLogSerializer(found.rows, many=True).data, next_cursor=found.next_cursor)
 
@@ -89,7 +106,8 @@ class AuditExportViewSet(ApiViewSet):
         description=(
             "The sealed entries in the order of the tree, each with what opens its leaf and its inclusion "
             "proof under the checkpoint of the header; docs/audit-log.md. Entries not sealed yet are left "
-            "out. A download without its last line, the footer, was interrupted."
+            "out. A download without its last line, the footer, was interrupted. `ocsf` holds events of OCSF "
+            "1.8.0 alone, without header, proofs and footer."
         ),
         parameters=[
             OpenApiParameter(
@@ -103,6 +121,7 @@ class AuditExportViewSet(ApiViewSet):
         responses={
             (200, "application/jsonl"): OpenApiResponse(OpenApiTypes.BINARY, "The export"),
             (200, "text/csv"): OpenApiResponse(OpenApiTypes.BINARY, "The export"),
+            (200, "application/x-ndjson"): OpenApiResponse(OpenApiTypes.BINARY, "The export"),
             **errors(*KEYED, e404="The audit log has no checkpoint yet"),
         },
     )

@@ -1,7 +1,7 @@
 """`/v1/events`."""
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple
 from uuid import UUID
 
 from drf_spectacular.types import OpenApiTypes
@@ -11,23 +11,46 @@ from rest_framework.throttling import BaseThrottle
 
 from agents.models import Agent
 from auditlog.actors.requests import caller_of
+from auditlog.models import EARLIEST
 from compliance.api.gate import Scope
 from compliance.api.idempotency import idempotent, in_portions
-from compliance.api.pagination import newest_first, ok, read_choice, read_id
+from compliance.api.pagination import (
+    Cursor,
+    is_oldest_first,
+    newest_first,
+    ok,
+    page,
+    read_choice,
+    read_id,
+    read_limit,
+    read_position,
+)
 from compliance.api.rest.endpoints import respond
 from compliance.api.rest.parsers import NDJSONParser, StrictJSONParser
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
+from compliance.api.rest.schema import (
+    BEFORE,
+    IDEMPOTENCY_KEY,
+    KEYED,
+    LIMIT,
+    ORDER,
+    enveloped,
+    errors,
+    paged,
+)
 from compliance.api.rest.throttling import EventsThrottle, count_the_rest
 from compliance.api.rest.views import ApiViewSet, validated
 from compliance.core.clock import now
-from compliance.core.errors import ServiceError
+from compliance.core.errors import Invalid, ServiceError
+from compliance.core.identifiers import first_id_at
 from events import services
 from events.endpoints import RECORD_EVENT, SHOWN, shown
 from events.inbox import reviewing
 from events.ingest.event_input import MAX_BATCH, EventInput, read_batch, read_or_refuse
 from events.ingest.storage import ScoredEvent
 from events.models import ActionType, BehaviorEvent, EventReview, ReviewVerdict, RiskBand
+from events.querysets import BehaviorEventQuerySet
+from events.risk.rolling import NOTHING
 from events.serializers import (
     RECORD_BATCH_SCHEMA,
     RECORD_EVENT_SCHEMA,
@@ -39,6 +62,9 @@ from events.serializers import (
     shown_explained,
     shown_result,
 )
+from events.streaming.feed import events_from
+from events.streaming.ocsf import SHOWN as OCSF_FIELDS
+from events.streaming.ocsf import ocsf_of_event
 
 EVENT_ID = OpenApiParameter("event_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
 FILTERS = [
@@ -46,6 +72,17 @@ FILTERS = [
     OpenApiParameter("band", OpenApiTypes.STR, enum=RiskBand.values),
     OpenApiParameter("action_type", OpenApiTypes.STR, enum=ActionType.values),
 ]
+FORM = OpenApiParameter(
+    "format",
+    OpenApiTypes.STR,
+    enum=["plain", "ocsf"],
+    description="`plain` by default; `ocsf`: `data` holds events of OCSF 1.8.0 instead.",
+)
+AFTER = OpenApiParameter(
+    "after",
+    BEFORE.type,
+    description="Only with `order=asc`: a cursor, or an ISO 8601 date-time for what was received since.",
+)
 
 AN_AGENT = "0193d2a4-7b5e-7cc3-98c4-dc0c0c07398f"
 PAYMENT = {"tool": "place_order", "amount_usd": 250, "instrument": "BTC-USD", "venue": "kraken"}
@@ -65,6 +102,14 @@ REVIEW_EXAMPLES = [
     OpenApiExample("Part of an attack", request_only=True, value=CONFIRMED),
     OpenApiExample("Ordinary after all", request_only=True, value={"verdict": "dismissed"}),
 ]
+
+
+class _Form(NamedTuple):
+    fields: tuple[str, ...]
+    show: Callable[[BehaviorEvent], dict[str, Any]]
+
+
+_FORMS = {"plain": _Form(SHOWN, shown), "ocsf": _Form(OCSF_FIELDS, ocsf_of_event)}
 
 
 class EventViewSet(ApiViewSet):
@@ -101,26 +146,39 @@ class EventViewSet(ApiViewSet):
 
     @extend_schema(
         operation_id="listEvents",
-        summary="List events, newest first",
-        parameters=[*FILTERS, BEFORE, LIMIT],
+        summary="List events, newest first or as a feed",
+        parameters=[*FILTERS, FORM, BEFORE, AFTER, ORDER, LIMIT],
         responses={200: paged(BehaviorEventSerializer, tells_next=True), **errors(*KEYED)},
     )
     def list(self, request: ApiRequest) -> Response:
         params, tenant_id = request.query_params, request.auth.tenant_id
+        form = _FORMS[read_choice(params, "format", list(_FORMS)) or "plain"]
         filters = {
             "agent_id": read_id(params, "agent_id"),
             "risk_band": read_choice(params, "band", RiskBand.values),
             "action_type": read_choice(params, "action_type", ActionType.values),
         }
         agent_id = filters["agent_id"]
-        events = BehaviorEvent.objects.for_tenant(tenant_id).only(*SHOWN)
+        events = BehaviorEvent.objects.for_tenant(tenant_id).only(*form.fields)
         events = events.filter(**{name: value for name, value in filters.items() if value})
         # The index of an agent's events would have all those of another tenant's agent read in vain.
         if agent_id and not Agent.objects.for_tenant(tenant_id).filter(id=agent_id).exists():
             events = events.none()
+        if is_oldest_first(params):
+            return self._feed(request, events, form)
+        if "after" in params:
+            raise Invalid("after needs order=asc")
         return newest_first(
-            events, request, lambda rows: [*map(shown, rows)], field="occurred_at", heavy="details"
+            events, request, lambda rows: [*map(form.show, rows)], field="occurred_at", heavy="details"
         )
+
+    def _feed(self, request: ApiRequest, events: BehaviorEventQuerySet, form: _Form) -> Response:
+        after, limit = read_position(request.query_params), read_limit(request.query_params)
+        start = NOTHING if after is None else after.id or first_id_at(after.at)
+        found = events_from(start, events, limit=limit, now=now())
+        at = found.events[-1].received_at if found.events else after.at if after else EARLIEST
+        cursor = str(Cursor(at, found.position)) if found.position != NOTHING else None
+        return page([*map(form.show, found.events)], next_cursor=cursor, has_next_page=found.has_next)
 
     @extend_schema(
         operation_id="getEvent",
