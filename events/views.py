@@ -104,12 +104,12 @@ REVIEW_EXAMPLES = [
 ]
 
 
-class _Form(NamedTuple):
+class _EventForm(NamedTuple):
     fields: tuple[str, ...]
     show: Callable[[BehaviorEvent], dict[str, Any]]
 
 
-_FORMS = {"plain": _Form(SHOWN, shown), "ocsf": _Form(OCSF_FIELDS, ocsf_of_event)}
+_FORMS = {"plain": _EventForm(SHOWN, shown), "ocsf": _EventForm(OCSF_FIELDS, ocsf_of_event)}
 
 
 class EventViewSet(ApiViewSet):
@@ -172,7 +172,7 @@ class EventViewSet(ApiViewSet):
             events, request, lambda rows: [*map(form.show, rows)], field="occurred_at", heavy="details"
         )
 
-    def _feed(self, request: ApiRequest, events: BehaviorEventQuerySet, form: _Form) -> Response:
+    def _feed(self, request: ApiRequest, events: BehaviorEventQuerySet, form: _EventForm) -> Response:
         after, limit = read_position(request.query_params), read_limit(request.query_params)
         start = NOTHING if after is None else after.id or first_id_at(after.at)
         found = events_from(start, events, limit=limit, now=now())

@@ -1,7 +1,7 @@
 """Real runs of frameworks with a stub model that calls a tool ten times, as their exporters sent them.
 
 `made_with` in each file names the packages. Their own tracing (AutoGen, Semantic Kernel, MCP, the AI SDK) or
-OpenInference's made the spans. They are recorded because OpenAI Agents is a package `agents`, as a room here is,
+OpenInference's made the spans. They are recorded as OpenAI Agents is a package `agents`, like a room here,
 and others take up to 800 MB.
 """
 
