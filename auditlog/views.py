@@ -16,6 +16,7 @@ from auditlog.proving.proofs import export_file
 from auditlog.vocabulary import ActorKind, ActorType
 from compliance.api.gate import Scope
 from compliance.api.pagination import (
+    feed_response,
     is_oldest_first,
     keyset_page,
     page,
@@ -84,11 +85,7 @@ class AuditLogViewSet(ApiViewSet):
         filters, limit = EntryFilters.read(params), read_limit(params, cap=False)
         if is_oldest_first(params):
             feed = feed_page(tenant_id=tenant_id, filters=filters, after=read_position(params), limit=limit)
-            return page(
-                AuditLogSerializer(feed.entries, many=True).data,
-                next_cursor=str(feed.cursor) if feed.cursor else None,
-                has_next_page=feed.has_next,
-            )
+            return feed_response(feed, AuditLogSerializer(feed.rows, many=True).data, "created_at")
         entries = filters.applied(AuditEntry.objects.for_tenant(tenant_id))
         found = keyset_page(entries, cursor=filters.before, limit=limit, field="created_at")
         return page(AuditLogSerializer(found.rows, many=True).data, next_cursor=found.next_cursor)

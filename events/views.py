@@ -1,7 +1,7 @@
 """`/v1/events`."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Sequence
+from typing import Any, ClassVar
 from uuid import UUID
 
 from drf_spectacular.types import OpenApiTypes
@@ -11,15 +11,13 @@ from rest_framework.throttling import BaseThrottle
 
 from agents.models import Agent
 from auditlog.actors.requests import caller_of
-from auditlog.models import EARLIEST
 from compliance.api.gate import Scope
 from compliance.api.idempotency import idempotent, in_portions
 from compliance.api.pagination import (
-    Cursor,
+    feed_response,
     is_oldest_first,
     newest_first,
     ok,
-    page,
     read_choice,
     read_id,
     read_limit,
@@ -49,7 +47,6 @@ from events.inbox import reviewing
 from events.ingest.event_input import MAX_BATCH, EventInput, read_batch, read_or_refuse
 from events.ingest.storage import ScoredEvent
 from events.models import ActionType, BehaviorEvent, EventReview, ReviewVerdict, RiskBand
-from events.querysets import BehaviorEventQuerySet
 from events.risk.rolling import NOTHING
 from events.serializers import (
     RECORD_BATCH_SCHEMA,
@@ -104,14 +101,6 @@ REVIEW_EXAMPLES = [
 ]
 
 
-class _EventForm(NamedTuple):
-    fields: tuple[str, ...]
-    show: Callable[[BehaviorEvent], dict[str, Any]]
-
-
-_FORMS = {"plain": _EventForm(SHOWN, shown), "ocsf": _EventForm(OCSF_FIELDS, ocsf_of_event)}
-
-
 class EventViewSet(ApiViewSet):
     """`/v1/events` but for batches."""
 
@@ -152,33 +141,29 @@ class EventViewSet(ApiViewSet):
     )
     def list(self, request: ApiRequest) -> Response:
         params, tenant_id = request.query_params, request.auth.tenant_id
-        form = _FORMS[read_choice(params, "format", list(_FORMS)) or "plain"]
+        is_ocsf = read_choice(params, "format", ("plain", "ocsf")) == "ocsf"
+        show: Any = ocsf_of_event if is_ocsf else shown
         filters = {
             "agent_id": read_id(params, "agent_id"),
             "risk_band": read_choice(params, "band", RiskBand.values),
             "action_type": read_choice(params, "action_type", ActionType.values),
         }
         agent_id = filters["agent_id"]
-        events = BehaviorEvent.objects.for_tenant(tenant_id).only(*form.fields)
+        events = BehaviorEvent.objects.for_tenant(tenant_id).only(*OCSF_FIELDS if is_ocsf else SHOWN)
         events = events.filter(**{name: value for name, value in filters.items() if value})
         # The index of an agent's events would have all those of another tenant's agent read in vain.
         if agent_id and not Agent.objects.for_tenant(tenant_id).filter(id=agent_id).exists():
             events = events.none()
         if is_oldest_first(params):
-            return self._feed(request, events, form)
+            after, limit = read_position(params), read_limit(params)
+            start = NOTHING if after is None else after.id or first_id_at(after.at)
+            feed = events_from(start, events, limit=limit, now=now())
+            return feed_response(feed, [*map(show, feed.rows)], "received_at")
         if "after" in params:
             raise Invalid("after needs order=asc")
         return newest_first(
-            events, request, lambda rows: [*map(form.show, rows)], field="occurred_at", heavy="details"
+            events, request, lambda rows: [*map(show, rows)], field="occurred_at", heavy="details"
         )
-
-    def _feed(self, request: ApiRequest, events: BehaviorEventQuerySet, form: _EventForm) -> Response:
-        after, limit = read_position(request.query_params), read_limit(request.query_params)
-        start = NOTHING if after is None else after.id or first_id_at(after.at)
-        found = events_from(start, events, limit=limit, now=now())
-        at = found.events[-1].received_at if found.events else after.at if after else EARLIEST
-        cursor = str(Cursor(at, found.position)) if found.position != NOTHING else None
-        return page([*map(form.show, found.events)], next_cursor=cursor, has_next_page=found.has_next)
 
     @extend_schema(
         operation_id="getEvent",

@@ -1,7 +1,6 @@
 """A tenant's entries in the order of the tree: a late commit stands behind what was read before."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -12,23 +11,16 @@ from auditlog.filters import EntryFilters
 from auditlog.models import EARLIEST, AuditEntry, Leaf
 from auditlog.querysets import AuditEntryQuerySet
 from auditlog.sealing.tree import head
-from compliance.api.pagination import Cursor, first_rows
+from compliance.api.pagination import Cursor, Feed, first_rows
 
 WINDOW: Final = 10_000
 """A page reads so many places of the tree at most, whosever entries stand there."""
 LONGEST_TRANSACTION: Final = timedelta(days=1)
 
 
-@dataclass(frozen=True)
-class FeedPage:
-    """Entries in the order of the tree, and the cursor of the next page, None while nothing is sealed."""
-
-    entries: Sequence[AuditEntry]
-    cursor: Cursor | None
-    has_next: bool
-
-
-def feed_page(*, tenant_id: UUID, filters: EntryFilters, after: Cursor | None, limit: int) -> FeedPage:
+def feed_page(
+    *, tenant_id: UUID, filters: EntryFilters, after: Cursor | None, limit: int
+) -> Feed[AuditEntry]:
     """Return the entries from the position `after`, or from the first one later than a plain date-time."""
     size, entries = head().size, AuditEntry.objects.for_tenant(tenant_id)
     if after is not None and after.id is not None:
@@ -40,9 +32,8 @@ def feed_page(*, tenant_id: UUID, filters: EntryFilters, after: Cursor | None, l
     place = Subquery(Leaf.objects.filter(entry_id=OuterRef("id")).values("index"))
     within = filters.applied(entries).filter(id__in=places.values("entry_id")).annotate(place=place)
     rows, has_more = first_rows(within.order_by("place"), limit=limit)
-    at = rows[-1].created_at if rows else after.at if after else EARLIEST
     following = rows[-1].place + 1 if has_more else end
-    return FeedPage(rows, Cursor(at, UUID(int=following)) if following else None, following < size)
+    return Feed(rows, UUID(int=following), following < size)
 
 
 def _first_place(entries: AuditEntryQuerySet, moment: datetime, size: int) -> int:

@@ -16,6 +16,7 @@ from auditlog.sealing.sealer import seal_all
 from auditlog.tests.factories import ACTOR
 from auditlog.tests.logs import make_log
 from auditlog.vocabulary import AuditAction
+from compliance.api.pagination import Cursor
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
@@ -87,14 +88,16 @@ def test_entry_that_commits_late_is_not_skipped(committed: None) -> None:
     go.set()
     thread.join()
     seal_all()
-    second = feed_page(tenant_id=tenant_id, filters=EntryFilters(), after=first.cursor, limit=10)
+    second = feed_page(
+        tenant_id=tenant_id, filters=EntryFilters(), after=Cursor(now(), first.position), limit=10
+    )
 
-    assert [entry.id for entry in first.entries] == [early.id]
-    assert len(second.entries) == 1
-    assert second.entries[0].created_at < early.created_at
+    assert [entry.id for entry in first.rows] == [early.id]
+    assert len(second.rows) == 1
+    assert second.rows[0].created_at < early.created_at
     # From a time before both, both come, though the later one stands first.
     again = feed_page(tenant_id=tenant_id, filters=EntryFilters(), after=None, limit=10)
-    assert [*again.entries] == [*first.entries, *second.entries]
+    assert [*again.rows] == [*first.rows, *second.rows]
 
 
 def test_page_reads_so_many_places_at_most_and_may_be_empty(

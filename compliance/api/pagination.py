@@ -83,6 +83,15 @@ class Page(Generic[Row]):
         return self.next_cursor is not None
 
 
+@dataclass(frozen=True)
+class Feed(Generic[Row]):
+    """Rows oldest first; `position` stands for the next one to read, by whatever number the list has."""
+
+    rows: Sequence[Row]
+    position: UUID
+    has_next: bool
+
+
 def keyset_page(
     queryset: QuerySet[Any], *, cursor: Cursor | None, limit: int, field: str, heavy: str | None = None
 ) -> Page[Any]:
@@ -130,6 +139,13 @@ def newest_first(
     cursor, limit = read_cursor(request.query_params), read_limit(request.query_params)
     found = keyset_page(queryset, cursor=cursor, limit=limit, field=field, heavy=heavy)
     return page(show(found.rows), next_cursor=found.next_cursor, has_next_page=found.has_next)
+
+
+def feed_response(feed: Feed[Any], shown: Collection[Any], field: str) -> Response:
+    """Answer with a feed's rows as `shown`; the cursor has the last one's time beside its position."""
+    at = getattr(feed.rows[-1], field) if feed.rows else datetime.fromtimestamp(0, UTC)
+    cursor = str(Cursor(at, feed.position)) if feed.position.int else None
+    return page(shown, next_cursor=cursor, has_next_page=feed.has_next)
 
 
 def read_cursor(params: Mapping[str, str]) -> Cursor | None:

@@ -5,20 +5,23 @@ import ssl
 import time
 from contextlib import suppress
 
-from compliance.outbound.addresses import UrlRefused, permitted
+from compliance.outbound.addresses import Target, UrlRefused, check_url, permitted
 from compliance.outbound.http_client import RequestOptions, tls_context
 
 
-def send_over_tls(host: str, port: int, octets: bytes, *, options: RequestOptions) -> str:
-    """Send, close, and wait until the receiver has closed too; return why it may lack some, or nothing.
+def send_over_tls(receiver: str, octets: bytes, *, options: RequestOptions) -> str:
+    """Send to `<host>:<port>`, close, and wait until it has closed; return why it may lack some, or nothing.
 
     A receiver closes once it has read to our close_notify. One that dies before resets the connection, or
     says nothing.
     """
     until = time.monotonic() + options.timeout_seconds
     try:
-        context, plain = tls_context(options.ca_file), _connected(host, port, options)
-        with plain, context.wrap_socket(plain, server_hostname=host) as secure:
+        target, context = check_url(f"https://{receiver}", options.policy), tls_context(options.ca_file)
+        with (
+            _connected(target, options) as plain,
+            context.wrap_socket(plain, server_hostname=target.host) as secure,
+        ):
             secure.settimeout(max(until - time.monotonic(), 0.001))
             secure.sendall(octets)
             secure.settimeout(max(until - time.monotonic(), 0.001))
@@ -32,13 +35,13 @@ def send_over_tls(host: str, port: int, octets: bytes, *, options: RequestOption
     return ""
 
 
-def _connected(host: str, port: int, options: RequestOptions) -> socket.socket:
+def _connected(target: Target, options: RequestOptions) -> socket.socket:
     """Connect to the first permitted address that answers. Raises: UrlRefused, OSError."""
-    *others, last = permitted(options.resolver(host, port), options.policy)
+    *others, last = permitted(options.resolver(target.host, target.port), options.policy)
     for address in others:
         with suppress(OSError):
-            return socket.create_connection((str(address), port), timeout=options.timeout_seconds)
-    return socket.create_connection((str(last), port), timeout=options.timeout_seconds)
+            return socket.create_connection((str(address), target.port), timeout=options.timeout_seconds)
+    return socket.create_connection((str(last), target.port), timeout=options.timeout_seconds)
 
 
 def _close(secure: ssl.SSLSocket) -> None:

@@ -1,8 +1,5 @@
 """Webhooks, signals and streams, which are sent; rate limits and proxies of what comes in."""
 
-import re
-from collections.abc import Callable
-
 from compliance.settings.declaring import Network, Section
 from compliance.settings.service import HTTPS
 
@@ -36,23 +33,11 @@ SIGNAL_STREAMS_PER_TENANT: int = signals.integer("SIGNAL_STREAMS_PER_TENANT", 20
 
 stream = Section("Stream to other systems")
 
-
-def _matching(pattern: str, what: str) -> Callable[[str], str]:
-    def parse(raw: str) -> str:
-        if raw and not re.fullmatch(pattern, raw, re.ASCII):
-            raise ValueError(f"is no {what}")
-        return raw
-
-    return parse
-
-
-STREAM_S3_URL: str = stream.text(
-    "STREAM_S3_URL", "", parse=_matching(r"https?://[\w.\[\]-]+(:\d{1,5})?(/[\w.~/-]*)?", "URL of a bucket")
-)
+STREAM_S3_URL: str = stream.text("STREAM_S3_URL", "")
 STREAM_S3_REGION: str = stream.text("STREAM_S3_REGION", "us-east-1")
-STREAM_S3_ACCESS_KEY_ID: str = stream.text("STREAM_S3_ACCESS_KEY_ID", "")
-STREAM_S3_SECRET_ACCESS_KEY: str = stream.text("STREAM_S3_SECRET_ACCESS_KEY", "", secret=True)
-STREAM_SYSLOG: str = stream.text("STREAM_SYSLOG", "", parse=_matching(r"[\w.-]+:\d{1,5}", "<host>:<port>"))
+STREAM_S3_KEY_ID: str = stream.text("STREAM_S3_KEY_ID", "")
+STREAM_S3_SECRET: str = stream.text("STREAM_S3_SECRET", "", secret=True)
+STREAM_SYSLOG: str = stream.text("STREAM_SYSLOG", "")
 STREAM_CA_FILE: str = stream.text("STREAM_CA_FILE", "", default_is="public roots")
 STREAM_TIMEOUT_SECONDS: float = 30.0
 

@@ -12,17 +12,20 @@ from django.conf import settings
 from compliance.outbound.addresses import UrlPolicy
 from compliance.outbound.http_client import RequestOptions, put
 
-OWN: Final = UrlPolicy(allow_http=True, allow_private=True)
-"""The receivers' addresses are the operator's own."""
 _ALGORITHM: Final = "AWS4-HMAC-SHA256"
 _SIGNED: Final = "content-type;host;x-amz-content-sha256;x-amz-date"
+
+
+def options() -> RequestOptions:
+    """Return how receivers of streams are reached; their addresses are the operator's own."""
+    policy = UrlPolicy(allow_http=True, allow_private=True)
+    return RequestOptions(policy, settings.STREAM_TIMEOUT_SECONDS, settings.STREAM_CA_FILE or None)
 
 
 def put_object(key: str, body: bytes, *, now: datetime) -> str:
     """Put an object under STREAM_S3_URL; return why the bucket does not have it, or nothing."""
     url = f"{settings.STREAM_S3_URL.rstrip('/')}/{key}"
-    options = RequestOptions(OWN, settings.STREAM_TIMEOUT_SECONDS, settings.STREAM_CA_FILE or None)
-    outcome = put(url, body=body, headers=signed_headers(url, body, now=now), options=options)
+    outcome = put(url, body=body, headers=signed_headers(url, body, now=now), options=options())
     if outcome.succeeded:
         return ""
     return outcome.error or f"The bucket answered {outcome.response_status}: {outcome.response_body}"
@@ -44,10 +47,10 @@ def signed_headers(url: str, body: bytes, *, now: datetime) -> Mapping[str, str]
     canonical = ["PUT", urlsplit(url).path, "", *lines, "", _SIGNED, headers["x-amz-content-sha256"]]
     scope = f"{moment[:8]}/{settings.STREAM_S3_REGION}/s3/aws4_request"
     digest = sha256("\n".join(canonical).encode()).hexdigest()
-    key = f"AWS4{settings.STREAM_S3_SECRET_ACCESS_KEY}".encode()
+    key = f"AWS4{settings.STREAM_S3_SECRET}".encode()
     for part in scope.split("/"):
         key = hmac.digest(key, part.encode(), sha256)
     signature = hmac.digest(key, "\n".join([_ALGORITHM, moment, scope, digest]).encode(), sha256).hex()
-    credential = f"{settings.STREAM_S3_ACCESS_KEY_ID}/{scope}"
+    credential = f"{settings.STREAM_S3_KEY_ID}/{scope}"
     said = f"{_ALGORITHM} Credential={credential}, SignedHeaders={_SIGNED}, Signature={signature}"
     return {name.title(): value for name, value in headers.items()} | {"Authorization": said}

@@ -6,7 +6,6 @@ in a bucket it replaces the object that it was.
 
 import logging
 import time
-from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -43,13 +42,6 @@ class _Batch(NamedTuple):
     has_next: bool
 
 
-class _Source(NamedTuple):
-    """How to find the position behind what there is by now, and to read from a position on."""
-
-    present: Callable[[datetime], UUID]
-    read: Callable[[UUID, datetime], _Batch]
-
-
 def _entries(start: UUID, now: datetime) -> _Batch:
     size = head().size
     end = max(min(start.int + MOST, size), start.int)
@@ -59,13 +51,10 @@ def _entries(start: UUID, now: datetime) -> _Batch:
 
 def _events(start: UUID, now: datetime) -> _Batch:
     found = events_from(start, BehaviorEvent.objects.all(), limit=MOST, now=now)
-    return _Batch([*map(ocsf_of_event, found.events)], found.position, found.has_next)
+    return _Batch([*map(ocsf_of_event, found.rows)], found.position, found.has_next)
 
 
-_SOURCES: Final[Mapping[str, _Source]] = {
-    "audit-log": _Source(lambda now: UUID(int=head().size), _entries),
-    "events": _Source(settled_until, _events),
-}
+_SOURCES: Final = {"audit-log": _entries, "events": _events}
 
 
 def _to_bucket(source: str, start: UUID, records: list[dict[str, Any]], now: datetime) -> str:
@@ -99,15 +88,15 @@ def _streams() -> list[str]:
 def _follow(name: str, until: float, now: datetime) -> int:
     """Send a stream's records until none is left, a try fails, or the time is over; return how many."""
     receiver, _, named = name.partition(".")
-    source, send = _SOURCES[named], {"s3": _to_bucket, "syslog": _to_syslog}[receiver]
+    read, send = _SOURCES[named], {"s3": _to_bucket, "syslog": _to_syslog}[receiver]
     sent = 0
-    row, _ = StreamPosition.objects.get_or_create(
-        name=name, defaults={"upto": source.present(now), "caught_up_at": now}
-    )
+    present = UUID(int=head().size) if named == "audit-log" else settled_until(now)
+    start = {"upto": present, "caught_up_at": now}
+    row, _ = StreamPosition.objects.get_or_create(name=name, defaults=start)
     if row.retry_at is not None and row.retry_at > now:
         return 0
     while True:
-        batch = source.read(row.upto, now)
+        batch = read(row.upto, now)
         problem = send(named, row.upto, batch.records, now) if batch.records else ""
         if problem:
             pause = min(FIRST_PAUSE * 2 ** min(row.failures, 10), LONGEST_PAUSE)

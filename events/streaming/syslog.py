@@ -9,9 +9,8 @@ from urllib.parse import urlsplit
 from django.conf import settings
 
 from auditlog.exporting.ocsf import Severity
-from compliance.outbound.http_client import RequestOptions
 from compliance.outbound.tls_stream import send_over_tls
-from events.streaming.s3 import OWN
+from events.streaming.s3 import options
 
 FACILITY: Final = 13  # log audit
 _SEVERITIES: Final = {Severity.INFORMATIONAL: 6, Severity.LOW: 5, Severity.MEDIUM: 4, Severity.HIGH: 3}
@@ -19,9 +18,7 @@ _SEVERITIES: Final = {Severity.INFORMATIONAL: 6, Severity.LOW: 5, Severity.MEDIU
 
 def send_messages(octets: bytes) -> str:
     """Send frames to STREAM_SYSLOG; return why the receiver may lack some, or nothing."""
-    target = urlsplit(f"//{settings.STREAM_SYSLOG}")
-    options = RequestOptions(OWN, settings.STREAM_TIMEOUT_SECONDS, settings.STREAM_CA_FILE or None)
-    return send_over_tls(target.hostname or "", target.port or 6514, octets, options=options)
+    return send_over_tls(settings.STREAM_SYSLOG, octets, options=options())
 
 
 def frame(event: Mapping[str, Any]) -> bytes:

@@ -28,11 +28,7 @@ ORDER = OpenApiParameter(
     "order",
     OpenApiTypes.STR,
     enum=["asc", "desc"],
-    description=(
-        "`desc`, newest first, by default. `asc` is a feed that skips nothing: keep `next_cursor`, which is "
-        "never null once there was a row, and pass it as `after` whenever you ask again. A page may be "
-        "short or empty while `has_next_page` is true."
-    ),
+    description="`asc`: a feed that skips nothing. Pass `next_cursor` as `after`, also after an empty page.",
 )
 LIMIT = OpenApiParameter(
     "limit",

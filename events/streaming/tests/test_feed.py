@@ -81,9 +81,9 @@ def test_event_that_commits_late_is_not_skipped(committed: None) -> None:
     thread.join()
     second = events_from(first.position, mine, limit=10, now=now() + timedelta(hours=1))
 
-    assert first.events == []
-    assert [event.received_at for event in second.events] == [before, later.received_at]
-    assert events_from(second.position, mine, limit=10, now=now() + timedelta(hours=1)).events == []
+    assert first.rows == []
+    assert [event.received_at for event in second.rows] == [before, later.received_at]
+    assert events_from(second.position, mine, limit=10, now=now() + timedelta(hours=1)).rows == []
 
 
 def test_page_reads_so_many_events_at_most_and_may_be_empty(
@@ -133,7 +133,8 @@ def test_position_of_the_future_is_kept(world: World) -> None:
 
     body = world.api.get(f"{PATH}&after={ahead}").json()
 
-    assert (body["data"], body["has_next_page"], body["next_cursor"]) == ([], False, ahead)
+    assert (body["data"], body["has_next_page"]) == ([], False)
+    assert body["next_cursor"].endswith(f"{2**128 - 1:039d}Z")
 
 
 def test_others_events_are_not_in_it(world: World) -> None:

@@ -47,7 +47,7 @@ def bucket(settings: Settings) -> Iterator[Receiver]:
 
 def point_at(settings: Settings, receiver: Receiver) -> None:
     settings.STREAM_S3_URL = f"http://{receiver.host}:{receiver.port}/bucket/agents"
-    settings.STREAM_S3_ACCESS_KEY_ID, settings.STREAM_S3_SECRET_ACCESS_KEY = "AKIDEXAMPLE", "secret/+key"
+    settings.STREAM_S3_KEY_ID, settings.STREAM_S3_SECRET = "AKIDEXAMPLE", "secret/+key"
     settings.STREAM_S3_REGION = "eu-central-2"
 
 
@@ -135,7 +135,7 @@ def test_bucket_gets_all_in_order_signed_as_by_aws(
 
 
 def test_signature_covers_what_is_sent(settings: Settings) -> None:
-    settings.STREAM_S3_SECRET_ACCESS_KEY = "x"
+    settings.STREAM_S3_SECRET = "x"
     url = "https://s3.example/b/k"
 
     made = {signed_headers(url, body, now=now())["Authorization"] for body in (b"one", b"two")}
