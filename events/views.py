@@ -31,6 +31,7 @@ from compliance.api.rest.schema import (
     IDEMPOTENCY_KEY,
     KEYED,
     LIMIT,
+    MOMENT,
     ORDER,
     enveloped,
     errors,
@@ -77,7 +78,7 @@ FORM = OpenApiParameter(
 )
 AFTER = OpenApiParameter(
     "after",
-    BEFORE.type,
+    MOMENT,
     description="Only with `order=asc`: a cursor, or an ISO 8601 date-time for what was received since.",
 )
 
