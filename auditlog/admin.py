@@ -81,7 +81,7 @@ TONES = {
 }
 KINDS = {**dict(ActorKind.choices), ActorKind.API_KEY: "API key"}
 LONGEST_QUERY = 500
-EXPORTS = {"jsonl": "Export JSON Lines", "csv": "Export CSV"}
+EXPORTS = {"jsonl": "Export JSON Lines", "csv": "Export CSV", "ocsf": "Export OCSF"}
 OUTCOME_TONES = {
     one_entry.StepOutcome.PASSED: "success",
     one_entry.StepOutcome.FAILED: "danger",

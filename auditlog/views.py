@@ -8,16 +8,25 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.response import Response
 
 from auditlog.exporting.export import open_export
+from auditlog.exporting.feed import feed_page
 from auditlog.exporting.formats import FORMATS
 from auditlog.filters import ACTION, EntryFilters
 from auditlog.models import AuditEntry
 from auditlog.proving.proofs import export_file
 from auditlog.vocabulary import ActorKind, ActorType
 from compliance.api.gate import Scope
-from compliance.api.pagination import keyset_page, page, read_choice, read_limit
+from compliance.api.pagination import (
+    feed_response,
+    is_oldest_first,
+    keyset_page,
+    page,
+    read_choice,
+    read_limit,
+    read_position,
+)
 from compliance.api.rest.fields import RowSerializer
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.schema import BEFORE, EXACT_LIMIT, MOMENT, paged
+from compliance.api.rest.schema import BEFORE, EXACT_LIMIT, MOMENT, ORDER, paged
 from compliance.api.rest.views import ApiViewSet, operation
 from compliance.core.clock import now
 
@@ -34,7 +43,9 @@ FILTERS = [
     ),
     OpenApiParameter("actor_id", _TEXT, description="For example `person:<uuid>` or `api_key:<uuid>`."),
     OpenApiParameter("affected_id", _TEXT),
-    OpenApiParameter("after", MOMENT, description="Entries later than this ISO 8601 date-time."),
+    OpenApiParameter(
+        "after", MOMENT, description="Entries later than this ISO 8601 date-time; a cursor with `order=asc`."
+    ),
 ]  # fmt: skip
 
 
@@ -58,7 +69,7 @@ class AuditLogSerializer(RowSerializer[AuditEntry]):
 
 
 class AuditLogViewSet(ApiViewSet):
-    """The tenant's audit log, newest first."""
+    """The tenant's audit log, newest first, or in the order in which it was sealed."""
 
     schema_tag = "Audit log"
 
@@ -66,13 +77,16 @@ class AuditLogViewSet(ApiViewSet):
         "listAuditLog",
         "Query the audit log",
         Scope.AUDIT_READ,
-        paged(AuditLogSerializer),
-        parameters=[*FILTERS, BEFORE, EXACT_LIMIT],
+        paged(AuditLogSerializer, tells_next=None),
+        parameters=[*FILTERS, BEFORE, ORDER, EXACT_LIMIT],
     )
     def list(self, request: ApiRequest) -> Response:
-        filters = EntryFilters.read(request.query_params)
-        entries = filters.applied(AuditEntry.objects.for_tenant(request.auth.tenant_id))
-        limit = read_limit(request.query_params, cap=False)
+        params, tenant_id = request.query_params, request.auth.tenant_id
+        filters, limit = EntryFilters.read(params), read_limit(params, cap=False)
+        if is_oldest_first(params):
+            feed = feed_page(tenant_id=tenant_id, filters=filters, after=read_position(params), limit=limit)
+            return feed_response(feed, AuditLogSerializer(feed.rows, many=True).data, "created_at")
+        entries = filters.applied(AuditEntry.objects.for_tenant(tenant_id))
         found = keyset_page(entries, cursor=filters.before, limit=limit, field="created_at")
         return page(AuditLogSerializer(found.rows, many=True).data, next_cursor=found.next_cursor)
 
@@ -89,11 +103,13 @@ class AuditExportViewSet(ApiViewSet):
         {
             (200, "application/jsonl"): OpenApiResponse(OpenApiTypes.BINARY, "The export"),
             (200, "text/csv"): OpenApiResponse(OpenApiTypes.BINARY, "The export"),
+            (200, "application/x-ndjson"): OpenApiResponse(OpenApiTypes.BINARY, "The export"),
         },
         description=(
             "The sealed entries in the order of the tree, each with what opens its leaf and its inclusion "
             "proof under the checkpoint of the header; docs/audit-log.md. Entries not sealed yet are left "
-            "out. A download without its last line, the footer, was interrupted."
+            "out. A download without its last line, the footer, was interrupted. `ocsf` holds events of OCSF "
+            "1.8.0 alone, without header, proofs and footer."
         ),
         parameters=[
             OpenApiParameter(

@@ -56,6 +56,7 @@ PERIODS_SECONDS = {
     "events.sum_up_risk": 60.0,
     "events.sum_up_days": 120.0,
     "events.sum_up_usage": 60.0,
+    "events.stream": 15.0,
     "events.fade_risk": 3600.0,
     "events.maintain_partitions": 3600.0,
     "events.sweep_simulations": 60.0,

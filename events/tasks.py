@@ -14,6 +14,7 @@ from events.ingest import reactions
 from events.otlp import services as otlp
 from events.risk import baselines, rolling, snapshots
 from events.risk.evaluation import simulations
+from events.streaming import sending
 
 log = logging.getLogger(__name__)
 
@@ -99,6 +100,12 @@ def sum_up_usage(**kwargs: Any) -> None:
     moment = now()
     log.debug("counted the names of %d events", usage.sum_up(now=moment))
     usage.forget(now=moment)
+
+
+@task("events.stream")
+def stream(**kwargs: Any) -> None:
+    """Send new audit entries and events to the receivers of the settings."""
+    log.debug("streamed %d records", sending.send_new(now=now()))
 
 
 @task(simulations.SIMULATE)

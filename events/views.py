@@ -13,21 +13,32 @@ from agents.models import Agent
 from auditlog.actors.requests import caller_of
 from compliance.api.gate import Scope
 from compliance.api.idempotency import in_portions
-from compliance.api.pagination import newest_first, ok, read_choice, read_id
+from compliance.api.pagination import (
+    feed_response,
+    is_oldest_first,
+    newest_first,
+    ok,
+    read_choice,
+    read_id,
+    read_limit,
+    read_position,
+)
 from compliance.api.rest.endpoints import respond
 from compliance.api.rest.parsers import NDJSONParser, StrictJSONParser
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.schema import IDEMPOTENCY_KEY, enveloped
+from compliance.api.rest.schema import IDEMPOTENCY_KEY, MOMENT, ORDER, enveloped
 from compliance.api.rest.throttling import EventsThrottle, count_the_rest
 from compliance.api.rest.views import ApiViewSet, listing, operation, validated
 from compliance.core.clock import now
-from compliance.core.errors import ServiceError
+from compliance.core.errors import Invalid, ServiceError
+from compliance.core.identifiers import first_id_at
 from events import services
 from events.endpoints import RECORD_EVENT, SHOWN, shown
 from events.inbox import reviewing
 from events.ingest.event_input import MAX_BATCH, EventInput, read_batch, read_or_refuse
 from events.ingest.storage import ScoredEvent
 from events.models import ActionType, BehaviorEvent, EventReview, ReviewVerdict, RiskBand
+from events.risk.rolling import NOTHING
 from events.serializers import (
     RECORD_BATCH_SCHEMA,
     RECORD_EVENT_SCHEMA,
@@ -39,12 +50,26 @@ from events.serializers import (
     shown_explained,
     shown_result,
 )
+from events.streaming.feed import events_from
+from events.streaming.ocsf import SHOWN as OCSF_FIELDS
+from events.streaming.ocsf import ocsf_of_event
 
 FILTERS = [
     OpenApiParameter("agent_id", OpenApiTypes.UUID),
     OpenApiParameter("band", OpenApiTypes.STR, enum=RiskBand.values),
     OpenApiParameter("action_type", OpenApiTypes.STR, enum=ActionType.values),
 ]
+FORM = OpenApiParameter(
+    "format",
+    OpenApiTypes.STR,
+    enum=["plain", "ocsf"],
+    description="`plain` by default; `ocsf`: `data` holds events of OCSF 1.8.0 instead.",
+)
+AFTER = OpenApiParameter(
+    "after",
+    MOMENT,
+    description="Only with `order=asc`: a cursor, or an ISO 8601 date-time for what was received since.",
+)
 
 AN_AGENT = "0193d2a4-7b5e-7cc3-98c4-dc0c0c07398f"
 PAYMENT = {"tool": "place_order", "amount_usd": 250, "instrument": "BTC-USD", "venue": "kraken"}
@@ -93,15 +118,17 @@ class EventViewSet(ApiViewSet):
 
     @listing(
         "listEvents",
-        "List events, newest first",
+        "List events, newest first or as a feed",
         Scope.EVENTS_READ,
         BehaviorEventSerializer,
-        parameters=[*FILTERS],
+        parameters=[*FILTERS, FORM, AFTER, ORDER],
     )
     def list(self, request: ApiRequest) -> Response:
         params, tenant_id = request.query_params, request.auth.tenant_id
+        is_ocsf = read_choice(params, "format", ("plain", "ocsf")) == "ocsf"
+        show: Any = ocsf_of_event if is_ocsf else shown
         agent_id = read_id(params, "agent_id")
-        events = BehaviorEvent.objects.for_tenant(tenant_id).only(*SHOWN)
+        events = BehaviorEvent.objects.for_tenant(tenant_id).only(*OCSF_FIELDS if is_ocsf else SHOWN)
         events = events.where(
             agent_id=agent_id,
             risk_band=read_choice(params, "band", RiskBand.values),
@@ -110,8 +137,15 @@ class EventViewSet(ApiViewSet):
         # The index of an agent's events would have all those of another tenant's agent read in vain.
         if agent_id and not Agent.objects.for_tenant(tenant_id).filter(id=agent_id).exists():
             events = events.none()
+        if is_oldest_first(params):
+            after, limit = read_position(params), read_limit(params)
+            start = NOTHING if after is None else after.id or first_id_at(after.at)
+            feed = events_from(start, events, limit=limit, now=now())
+            return feed_response(feed, [*map(show, feed.rows)], "received_at")
+        if "after" in params:
+            raise Invalid("after needs order=asc")
         return newest_first(
-            events, request, lambda rows: [*map(shown, rows)], field="occurred_at", heavy="details"
+            events, request, lambda rows: [*map(show, rows)], field="occurred_at", heavy="details"
         )
 
     @operation(

@@ -35,6 +35,7 @@ from events import checks as event_checks
 from events import partitions
 from events.archiving import archives, changes
 from events.errors import ArchivesUnavailable
+from events.streaming import sending
 from ops import heartbeat, key_inventory
 from ops.privileges import role_audit
 from people import guards as people_guards
@@ -54,6 +55,7 @@ MOST_COUNTED: Final = 10_000
 PARTITIONS_AHEAD: Final = timedelta(days=1)
 QUORUM_LATE: Final = timedelta(minutes=5)
 SEALING_LATE: Final = timedelta(seconds=60)
+STREAM_LATE: Final = timedelta(minutes=15)
 
 
 @dataclass(frozen=True)
@@ -167,6 +169,15 @@ def deliveries_sent(now: datetime) -> Seen:
 def signals_sent(now: datetime) -> Seen:
     is_sent = not Stream.objects.exists() or wakeups.is_alive(wakeups.SIGNALS)
     return Seen("" if is_sent else "no signal sender runs")
+
+
+def stream_keeps_up(now: datetime) -> Seen:
+    late = [
+        f"{each.name} is behind since {each.caught_up_at:%Y-%m-%d %H:%M} UTC: {each.problem or 'no task ran'}"
+        for each in sending.positions()
+        if now - each.caught_up_at > STREAM_LATE
+    ]
+    return Seen("; ".join(late))
 
 
 def database_answers(now: datetime) -> Seen:
@@ -375,6 +386,7 @@ ENVIRONMENT_CHECKS: Final = (
     ),
     Check("webhook senders", deliveries_sent, "start manage.py webhook_sender; see its log"),
     Check("signal senders", signals_sent, "start manage.py signal_sender; see its log"),
+    Check("stream", stream_keeps_up, "see what the receiver says, and STREAM_* in docs/settings.md"),
     Check("hsm", hsm_answers, "read the log for the reason; see docs/hsm.md"),
     Check(
         "hsm parts",

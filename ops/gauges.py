@@ -31,6 +31,7 @@ from compliance.core.errors import ServiceError
 from compliance.core.tasks import oldest_waiting, waiting
 from compliance.observing import metrics, metrics_server
 from compliance.observing.metrics import PREFIX
+from events.streaming import sending
 from ops import heartbeat
 from ops.doctor import MOST_COUNTED
 from signals.models import Signal, Stream
@@ -46,6 +47,7 @@ _TEXTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "webhooks_due": (f"Deliveries that are due, counted up to {MOST_COUNTED}", ()),
     "webhooks_oldest_due_seconds": ("Time since the oldest due delivery became due", ()),
     "signal_streams_due": (f"Streams with signals that are due, counted up to {MOST_COUNTED}", ()),
+    "stream_lag_seconds": ("Time since a stream had nothing left to send", ("stream",)),
     "tasks_waiting": ("Messages of tasks that wait for a worker, of both environments", ()),
     "tasks_oldest_waiting_seconds": ("Time since the message was sent that a worker takes next", ()),
     "heartbeat_age_seconds": ("Time since a worker ran the task that beat schedules", ()),
@@ -108,6 +110,11 @@ def _signals(now: datetime) -> Iterator[Sample]:
     yield "signal_streams_due", (), due.order_by()[:MOST_COUNTED].count()
 
 
+def _streams(now: datetime) -> Iterator[Sample]:
+    for each in sending.positions():
+        yield "stream_lag_seconds", (each.name,), _since(each.caught_up_at, now)
+
+
 def _tasks(now: datetime) -> Iterator[Sample]:
     yield "tasks_waiting", (), waiting()
     yield "tasks_oldest_waiting_seconds", (), _since(oldest_waiting(), now)
@@ -160,6 +167,7 @@ def _since(moment: datetime | None, now: datetime) -> float:
 _PARTS: Final[dict[str, Callable[[datetime], Iterator[Sample]]]] = {
     "webhooks": _webhooks,
     "signals": _signals,
+    "streams": _streams,
     "tasks": _tasks,
     "key_pool": _key_pool,
     "revocation_lists": _lists,

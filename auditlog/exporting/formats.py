@@ -1,7 +1,8 @@
-"""The two formats of an export, JSON Lines and CSV. `docs/audit-log.md` describes them.
+"""The formats of an export, which `docs/audit-log.md` describes: JSON Lines and CSV with proofs, and OCSF.
 
-Both begin with a header and end with a footer, which counts the entries and hashes all octets before it. In
-CSV a row of column names stands before, and the first column tells header, entries and footer apart.
+The first two begin with a header and end with a footer, which counts the entries and hashes all octets
+before it. In CSV a row of column names stands before, and the first column tells header, entries and footer
+apart.
 """
 
 import csv
@@ -10,6 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from auditlog.exporting.ocsf import ocsf_of_entry
 from auditlog.leaves import EntryRow
 
 FORMAT: Final = "audit-log-export"
@@ -61,8 +63,23 @@ class Csv:
         return _row({**dict.fromkeys(COLUMNS), "record": record, "proof": _json(contents).decode()})
 
 
-Format = JsonLines | Csv
-FORMATS: Final[Mapping[str, Format]] = {"jsonl": JsonLines(), "csv": Csv()}
+class Ocsf:
+    """One OCSF event a line, without proofs; header and footer would be lines that are no events."""
+
+    media_type = "application/x-ndjson; charset=utf-8"
+
+    def header(self, header: Mapping[str, Any]) -> bytes:
+        return b""
+
+    def entry(self, index: int, disclosure: Mapping[str, Any], path: list[str]) -> bytes:
+        return _json(ocsf_of_entry(index, disclosure)) + b"\n"
+
+    def footer(self, footer: Mapping[str, Any]) -> bytes:
+        return b""
+
+
+Format = JsonLines | Csv | Ocsf
+FORMATS: Final[Mapping[str, Format]] = {"jsonl": JsonLines(), "csv": Csv(), "ocsf": Ocsf()}
 
 
 def _row(cells: Mapping[str, str | None]) -> bytes:

@@ -83,6 +83,15 @@ class Page(Generic[Row]):
         return self.next_cursor is not None
 
 
+@dataclass(frozen=True)
+class Feed(Generic[Row]):
+    """Rows oldest first; `position` stands for the next one to read, by whatever number the list has."""
+
+    rows: Sequence[Row]
+    position: UUID
+    has_next: bool
+
+
 def keyset_page(
     queryset: QuerySet[Any], *, cursor: Cursor | None, limit: int, field: str, heavy: str | None = None
 ) -> Page[Any]:
@@ -99,15 +108,20 @@ def keyset_page(
         is_before = {"template": "%(expressions)s", "arg_joiner": " < ", "output_field": BooleanField()}
         queryset = queryset.filter(Func(row, position, **is_before))
     queryset = queryset.order_by(f"-{field}", "-id")
+    rows, has_more = first_rows(queryset, limit=limit, heavy=heavy)
+    return Page(rows, str(Cursor(getattr(rows[-1], field), rows[-1].pk)) if has_more else None)
+
+
+def first_rows(
+    queryset: QuerySet[Any], *, limit: int, heavy: str | None = None
+) -> tuple[Sequence[Any], bool]:
+    """Return the first rows that make a page, `heavy` as of `keyset_page`, and whether more follow."""
     if heavy is not None:
         lengths = queryset.values_list(Length(Cast(heavy, TextField())), flat=True)[:limit]
         octets = [length or 0 for length in lengths]
         limit = sum(before < FULL_PAGE for before in accumulate([0, *octets[:-1]]))
     rows = list(queryset[: limit + 1])
-    if len(rows) <= limit:
-        return Page(rows, None)
-    last = rows[limit - 1]
-    return Page(rows[:limit], str(Cursor(getattr(last, field), last.pk)))
+    return rows[:limit], len(rows) > limit
 
 
 def newest_first(
@@ -127,10 +141,33 @@ def newest_first(
     return page(show(found.rows), next_cursor=found.next_cursor, has_next_page=found.has_next)
 
 
+def feed_response(feed: Feed[Any], shown: Collection[Any], field: str) -> Response:
+    """Answer with a feed's rows as `shown`; the cursor has the last one's time beside its position."""
+    at = getattr(feed.rows[-1], field) if feed.rows else datetime.fromtimestamp(0, UTC)
+    cursor = str(Cursor(at, feed.position)) if feed.position.int else None
+    return page(shown, next_cursor=cursor, has_next_page=feed.has_next)
+
+
 def read_cursor(params: Mapping[str, str]) -> Cursor | None:
     """The `before` query parameter; raises `Invalid`."""
     text = params.get("before")
     return Cursor.parse(text) if text else None
+
+
+def read_position(params: Mapping[str, str]) -> Cursor | None:
+    """The `after` query parameter of a list that is read oldest first; raises `Invalid`.
+
+    A position's `id` stands for the next row to read, whatever the list counts rows by.
+    """
+    if "before" in params:
+        raise Invalid("before belongs to order=desc; with order=asc give after")
+    text = params.get("after")
+    return None if text is None else Cursor.parse(text, name="after")
+
+
+def is_oldest_first(params: Mapping[str, str]) -> bool:
+    """Whether the `order` query parameter is `asc`; raises `Invalid`."""
+    return read_choice(params, "order", ("asc", "desc")) == "asc"
 
 
 def read_moment(params: Mapping[str, str], name: str) -> datetime | None:

@@ -100,6 +100,11 @@ def post(url: str, *, body: bytes, headers: Mapping[str, str], options: RequestO
     return _Exchange("POST", url, body, headers, options, MAX_BODY_BYTES).outcome()
 
 
+def put(url: str, *, body: bytes, headers: Mapping[str, str], options: RequestOptions) -> Outcome:
+    """Send `body` as `post()` does, by PUT."""
+    return _Exchange("PUT", url, body, headers, options, MAX_BODY_BYTES).outcome()
+
+
 def get(url: str, *, headers: Mapping[str, str], most_bytes: int, options: RequestOptions) -> Download:
     """GET the URL as `post()` sends to one. Raises: SendingFailed, also for more than `most_bytes`."""
     exchange = _Exchange("GET", url, None, headers, options, most_bytes + 1)
@@ -207,7 +212,7 @@ class _Exchange:
 
     def _secure(self, sock: socket.socket, host: str) -> socket.socket:
         """Wrap `sock` in TLS, the certificate verified for `host`."""
-        context = _tls_context(self.options.ca_file)
+        context = tls_context(self.options.ca_file)
         try:
             # The handshake comes after: within wrap_socket() the deadline could not reach it.
             wrapped = context.wrap_socket(sock, server_hostname=host, do_handshake_on_connect=False)
@@ -263,7 +268,8 @@ def _retry_after(value: str) -> timedelta:
 
 
 @cache
-def _tls_context(ca_file: str | None) -> ssl.SSLContext:
+def tls_context(ca_file: str | None) -> ssl.SSLContext:
+    """Return the context of a client that trusts these roots, or the public ones."""
     # Kept for the process: reading the root certificates takes longer than a handshake.
     context = ssl.create_default_context(cafile=ca_file or certifi.where())
     context.minimum_version = ssl.TLSVersion.TLSv1_2

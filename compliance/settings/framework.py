@@ -44,6 +44,7 @@ INSTALLED_APPS = [
     "events.inbox",
     "events.figures",
     "events.otlp",
+    "events.streaming",
     "delegation",
     "delegation.issuers",
     "delegation.stops",

@@ -1,4 +1,4 @@
-"""Webhooks and signals, which are sent; rate limits and proxies of what comes in."""
+"""Webhooks, signals and streams, which are sent; rate limits and proxies of what comes in."""
 
 from compliance.settings.declaring import Network, Section
 from compliance.settings.service import HTTPS
@@ -30,6 +30,16 @@ SIGNALS_PAUSE_AFTER_SECONDS: int = signals.integer(
 )
 SIGNALS_MOST_WAITING: int = signals.integer("SIGNALS_MOST_WAITING", 10_000, least=1)
 SIGNAL_STREAMS_PER_TENANT: int = signals.integer("SIGNAL_STREAMS_PER_TENANT", 20, least=0)
+
+stream = Section("Stream to other systems")
+
+STREAM_S3_URL: str = stream.text("STREAM_S3_URL", "")
+STREAM_S3_REGION: str = stream.text("STREAM_S3_REGION", "us-east-1")
+STREAM_S3_KEY_ID: str = stream.text("STREAM_S3_KEY_ID", "")
+STREAM_S3_SECRET: str = stream.text("STREAM_S3_SECRET", "", secret=True)
+STREAM_SYSLOG: str = stream.text("STREAM_SYSLOG", "")
+STREAM_CA_FILE: str = stream.text("STREAM_CA_FILE", "", default_is="public roots")
+STREAM_TIMEOUT_SECONDS: float = 30.0
 
 limits = Section("Rate limits and proxies")
 

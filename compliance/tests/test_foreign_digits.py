@@ -137,6 +137,8 @@ def ask(client: ApiClient, parameter: Parameter, known: dict[str, str], value: s
     query = {} if parameter.place == "path" else {parameter.name: value or own(parameter, known)}
     if parameter.place == "path" and value is not None:
         names[parameter.name] = value
+    if (parameter.path, parameter.name) == ("/v1/events", "after"):
+        query["order"] = "asc"
     path = parameter.path.format(**{name: quote(text, safe=":") for name, text in names.items()})
     body = BODIES.get(
         parameter.path.rpartition("/")[2], {"name": "new"} if parameter.method == "patch" else None

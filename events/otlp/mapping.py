@@ -38,8 +38,8 @@ ROLES: Mapping[str, Mapping[str, str]] = {
 NAMES: Mapping[str, tuple[str, ...]] = {
     "tool": ("gen_ai.tool.name", "ai.toolCall.name", "tool.name", "traceloop.entity.name"),
     "arguments": (
-        "gen_ai.tool.call.arguments", "ai.toolCall.args", "ai.toolCall.input", "tool.parameters",
-        "input.value", "traceloop.entity.input",
+        "gen_ai.tool.call.arguments", "ai.toolCall.args", "ai.toolCall.input", "input.value",
+        "traceloop.entity.input",
     ),
     NameSource.AGENT_ID: ("gen_ai.agent.id",),
     NameSource.AGENT_NAME: ("gen_ai.agent.name", "agent.name"),
@@ -166,7 +166,7 @@ def _within(key: Key, span: TracedSpan, above: _Within) -> _Within:
         return _NOWHERE
     role, tool, call = _role(span.attributes), above.tool, above.call
     if role == "tool":
-        tool = _said(span, "tool") or span.name
+        tool = _said(span, "tool") or span.name.rpartition("tools/call ")[2]
         call = above.call if above.role == "tool" and above.tool == tool else key
     said = ((source, _name(_said(span, source))) for source in (NameSource.AGENT_ID, NameSource.AGENT_NAME))
     names = tuple((source.value, name) for source, name in said if name)

@@ -65,6 +65,7 @@ LOCAL: Final[Mapping[str, str]] = {
     **_all(_KEYS, "certificates_pooledkey", "certificates_ocspresponder"),
     **_all(_LISTS, "certificates_revocationlist", "certificates_revocationlistpart"),
     **_all(_PROGRESS, "events_riskwatermark", "events_scorerprogress", "wiring_schedulerlease"),
+    **_all(_PROGRESS, "streaming_streamposition"),
     "agents_ownermail": "the task sends messages of all tenants",
     **_all(_QUEUE, "webhooks_attempt", "webhooks_delivery", "webhooks_message", "webhooks_webhook"),
     **_all("the signal sender claims streams of all tenants", "signals_stream", "signals_signal"),

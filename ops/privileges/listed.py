@@ -84,6 +84,7 @@ TABLES: Final[Mapping[str, Access]] = {
     **_all(Access(CHANGE), "certificates_certificate", "certificates_certificateauthority"),
     **_all(Access(CHANGE), "certificates_issuance", "certificates_signedcard", "webhooks_delivery"),
     **_all(Access(CHANGE), "events_riskwatermark", "events_scorerprogress", "events_simulation"),
+    "streaming_streamposition": Access(CHANGE),
     **_all(Access(CHANGE), "events_tenantbaseline", "events_tenantmarks"),
     **_all(Access(CHANGE_AND_REMOVE), "tenancy_membership", "certificates_revocationlist", "reports_report"),
     **_all(Access(CHANGE_AND_REMOVE), "events_riskday", "events_scorersnapshot"),

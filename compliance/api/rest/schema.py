@@ -6,6 +6,7 @@ from typing import Any
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import build_parameter_type
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, inline_serializer
 from rest_framework import serializers
 
@@ -23,6 +24,12 @@ BEFORE = OpenApiParameter(
     "before",
     {"type": "string", "pattern": f"^({_MOMENT})?$"},
     description="Cursor: an ISO 8601 date-time, or `next_cursor` of the page before, passed back unchanged.",
+)
+ORDER = OpenApiParameter(
+    "order",
+    OpenApiTypes.STR,
+    enum=["asc", "desc"],
+    description="`asc`: a feed that skips nothing. Pass `next_cursor` as `after`, also after an empty page.",
 )
 LIMIT = OpenApiParameter(
     "limit",
@@ -96,11 +103,14 @@ def enveloped(serializer: type[serializers.Serializer[Any]], *, many: bool = Fal
 
 
 @cache
-def paged(serializer: type[serializers.Serializer[Any]], *, tells_next: bool = False) -> Any:
-    """The schema of a page: `{"data": […], "next_cursor": …}`, with `has_next_page` if `tells_next`."""
+def paged(serializer: type[serializers.Serializer[Any]], *, tells_next: bool | None = False) -> Any:
+    """The schema of a page: `{"data": […], "next_cursor": …}`, with `has_next_page` if `tells_next`.
+
+    `tells_next` None: only where the list is read oldest first.
+    """
     fields: dict[str, Any] = {"data": serializer(many=True)}
-    if tells_next:
-        fields["has_next_page"] = serializers.BooleanField()
+    if tells_next is not False:
+        fields["has_next_page"] = serializers.BooleanField(required=bool(tells_next))
     fields["next_cursor"] = serializers.CharField(allow_null=True)
     return inline_serializer(f"{serializer.__name__.removesuffix('Serializer')}Page", fields)
 

@@ -151,7 +151,8 @@ class AuditLog(Group[S]):
     def list(
         self, *, action: str | None = None, actor_id: str | None = None, actor_kind: str | None = None,
         actor_type: str | None = None, affected_id: str | None = None, after: datetime | str | None = None,
-        before: datetime | str | None = None, event_type: str | None = None, limit: int | None = None
+        before: datetime | str | None = None, event_type: str | None = None, limit: int | None = None,
+        order: str | None = None
     ) -> results.AuditEntry:
         """Query the audit log."""
 
@@ -439,10 +440,11 @@ class Delegation(Group[S]):
 class Events(Group[S]):
     @listing("/v1/events")
     def list(
-        self, *, action_type: str | None = None, agent_id: str | None = None, band: str | None = None,
-        before: datetime | str | None = None, limit: int | None = None
+        self, *, action_type: str | None = None, after: datetime | str | None = None,
+        agent_id: str | None = None, band: str | None = None, before: datetime | str | None = None,
+        format_: str | None = None, limit: int | None = None, order: str | None = None
     ) -> results.BehaviorEvent:
-        """List events, newest first."""
+        """List events, newest first or as a feed."""
 
     @operation("POST", "/v1/events", camel=True)
     def record(

@@ -1,0 +1,113 @@
+"""Send what is new in the audit log and among the events to the receivers that the settings name.
+
+A position moves once the receiver has taken what is before it. What is sent again begins at the same record:
+in a bucket it replaces the object that it was.
+"""
+
+import logging
+import time
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from django.conf import settings
+
+from auditlog.exporting.ocsf import ocsf_of_entry
+from auditlog.sealing.stored_rows import sealed_between
+from auditlog.sealing.tree import head
+from compliance.core import environments
+from compliance.stores import session_locks
+from events.models import BehaviorEvent
+from events.risk.rolling import settled_until
+from events.streaming.feed import events_from
+from events.streaming.models import StreamPosition
+from events.streaming.ocsf import ocsf_of_event
+from events.streaming.s3 import put_object
+from events.streaming.syslog import frame, line, send_messages
+
+log = logging.getLogger(__name__)
+
+LOCK: Final = 0x7374726D  # "strm": the key of the advisory lock of a turn in each environment's database
+MOST: Final = 500
+RUN_SECONDS: Final = 30.0
+FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=15), timedelta(minutes=15)
+"""The pause after a failure, doubled by each further one."""
+
+
+class _Batch(NamedTuple):
+    """Records in the form of OCSF, the position behind them, and whether more follow."""
+
+    records: list[dict[str, Any]]
+    upto: UUID
+    has_next: bool
+
+
+def _entries(start: UUID, now: datetime) -> _Batch:
+    size = head().size
+    end = max(min(start.int + MOST, size), start.int)
+    found = [ocsf_of_entry(one.index, one.disclosure()) for one in sealed_between(start.int, end)]
+    return _Batch(found, UUID(int=end), end < size)
+
+
+def _events(start: UUID, now: datetime) -> _Batch:
+    found = events_from(start, BehaviorEvent.objects.all(), limit=MOST, now=now)
+    return _Batch([*map(ocsf_of_event, found.rows)], found.position, found.has_next)
+
+
+_SOURCES: Final = {"audit-log": _entries, "events": _events}
+
+
+def _to_bucket(source: str, start: UUID, records: list[dict[str, Any]], now: datetime) -> str:
+    key = f"{environments.current().value}/{source}/{start.hex}.ndjson"
+    return put_object(key, b"".join(line(one) + b"\n" for one in records), now=now)
+
+
+def _to_syslog(source: str, start: UUID, records: list[dict[str, Any]], now: datetime) -> str:
+    return send_messages(b"".join(map(frame, records)))
+
+
+def send_new(*, now: datetime, seconds: float = RUN_SECONDS) -> int:
+    """Send for about so long; return how many records. Safe to repeat; one process works at a time."""
+    until, sent = time.monotonic() + seconds, 0
+    with session_locks.locked(LOCK) as is_mine:
+        for name in _streams() if is_mine else ():
+            sent += _follow(name, until, now)
+    return sent
+
+
+def positions() -> list[StreamPosition]:
+    """Return the positions of the streams that the settings ask for."""
+    return list(StreamPosition.objects.filter(name__in=_streams()))
+
+
+def _streams() -> list[str]:
+    receivers = {"s3": settings.STREAM_S3_URL, "syslog": settings.STREAM_SYSLOG}
+    return [f"{name}.{source}" for name, address in receivers.items() if address for source in _SOURCES]
+
+
+def _follow(name: str, until: float, now: datetime) -> int:
+    """Send a stream's records until none is left, a try fails, or the time is over; return how many."""
+    receiver, _, named = name.partition(".")
+    read, send = _SOURCES[named], {"s3": _to_bucket, "syslog": _to_syslog}[receiver]
+    sent = 0
+    present = UUID(int=head().size) if named == "audit-log" else settled_until(now)
+    start = {"upto": present, "caught_up_at": now}
+    row, _ = StreamPosition.objects.get_or_create(name=name, defaults=start)
+    if row.retry_at is not None and row.retry_at > now:
+        return 0
+    while True:
+        batch = read(row.upto, now)
+        problem = send(named, row.upto, batch.records, now) if batch.records else ""
+        if problem:
+            pause = min(FIRST_PAUSE * 2 ** min(row.failures, 10), LONGEST_PAUSE)
+            row.failures, row.retry_at, row.problem = row.failures + 1, now + pause, problem[:255]
+            row.save()
+            log.warning("stream %s: %s", name, problem)
+            return sent
+        row.upto, row.failures, row.retry_at, row.problem = batch.upto, 0, None, ""
+        if not batch.has_next:
+            row.caught_up_at = now
+        row.save()
+        sent += len(batch.records)
+        if not batch.has_next or time.monotonic() >= until:
+            return sent
