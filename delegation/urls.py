@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from django.urls import path
 
+from delegation.agent_keys.views import AgentKeyViewSet, KeyDirectoryViewSet
 from delegation.issuers.views import TrustedIssuerViewSet
 from delegation.oauth.views import MetadataViewSet, OAuthViewSet
 from delegation.reviews.views import AccessReviewViewSet, OwnerViewSet
@@ -22,6 +23,9 @@ _ISSUER: Final[dict[str, Any]] = {"get": "retrieve", "patch": "partial_update", 
 urlpatterns = [
     path("v1/agents/<str:agent_id>/delegation", AgentDelegationViewSet.as_view({"post": "create"})),
     path("v1/agents/<str:agent_id>/credential", AgentDelegationViewSet.as_view({"get": "credential"})),
+    path("v1/agents/<str:agent_id>/keys", AgentKeyViewSet.as_view({"get": "list", "post": "create"})),
+    path("v1/agents/<str:agent_id>/keys/<str:key_id>/revoke", AgentKeyViewSet.as_view({"post": "revoke"})),
+    path("v1/key-directories/<str:tenant_id>", KeyDirectoryViewSet.as_view({"get": "retrieve"})),
     path("v1/delegation/verify", PublicDelegationViewSet.as_view({"post": "verify"})),
     path("v1/delegations", DelegationViewSet.as_view({"get": "list"})),
     path("v1/delegations/<str:token_id>", DelegationViewSet.as_view({"get": "retrieve"})),

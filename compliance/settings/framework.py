@@ -46,6 +46,7 @@ INSTALLED_APPS = [
     "events.otlp",
     "delegation",
     "delegation.issuers",
+    "delegation.agent_keys",
     "delegation.stops",
     "delegation.reviews",
     "signals",
