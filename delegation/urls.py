@@ -6,7 +6,7 @@ from django.urls import path
 
 from delegation.agent_keys.views import AgentKeyViewSet, KeyDirectoryViewSet
 from delegation.issuers.views import TrustedIssuerViewSet
-from delegation.oauth.views import MetadataViewSet, OAuthViewSet
+from delegation.oauth.views import MetadataViewSet, OAuthViewSet, TokenViewSet
 from delegation.reviews.views import AccessReviewViewSet, OwnerViewSet
 from delegation.stops.views import StopViewSet
 from delegation.views import (
@@ -32,7 +32,7 @@ urlpatterns = [
     path("v1/delegations/<str:token_id>/revoke", DelegationViewSet.as_view({"post": "revoke"})),
     path("v1/status-lists/<str:list_id>", StatusListViewSet.as_view({"get": "retrieve"})),
     path(".well-known/jwks.json", PublicDelegationViewSet.as_view({"get": "jwks"})),
-    path("oauth/token", OAuthViewSet.as_view({"post": "create"})),
+    path("oauth/token", TokenViewSet.as_view({"post": "create"})),
     path("oauth/introspect", OAuthViewSet.as_view({"post": "introspect"})),
     path("oauth/revoke", OAuthViewSet.as_view({"post": "revoke"})),
     path(_METADATA, MetadataViewSet.as_view({"get": "retrieve"})),

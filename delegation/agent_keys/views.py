@@ -29,10 +29,14 @@ from delegation.agent_keys import directory, serializers, services
 from delegation.agent_keys.errors import AgentKeyExists, AgentKeyNotFound, AgentKeyNotProven
 from delegation.agent_keys.models import AgentKey
 from delegation.agent_keys.serializers import AgentKeySerializer
-from delegation.oauth.description import DPOP
 from delegation.views import ENVIRONMENT
 
 KEY_ID: Final = OpenApiParameter("key_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
+PROOF: Final = OpenApiParameter(
+    "DPoP",
+    location=OpenApiParameter.HEADER,
+    description="A proof (RFC 9449) by the key itself, for this URL under the service's public address.",
+)
 _JWK: Final = {"kty": "OKP", "crv": "Ed25519", "x": "JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs"}
 _THUMBPRINT: Final = "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U"
 REGISTRATION: Final = OpenApiExample("A public key", request_only=True, value={"jwk": _JWK})
@@ -65,11 +69,10 @@ class AgentKeyViewSet(ApiViewSet):
         operation_id="registerAgentKey",
         summary="Register a key by which an agent signs requests",
         description=(
-            "The agent makes the key and proves its possession: `DPoP` holds a proof (RFC 9449) by this key "
-            f"for this URL. At most {services.MOST_KEYS} keys of an agent are in force; a key is registered "
-            "once in an environment, ever."
+            "The agent makes the key and proves its possession by the header `DPoP`. At most "
+            f"{services.MOST_KEYS} keys of an agent are in force; each is registered once in an environment."
         ),
-        parameters=[AGENT_ID, IDEMPOTENCY_KEY, DPOP],
+        parameters=[AGENT_ID, IDEMPOTENCY_KEY, PROOF],
         request=serializers.RegisterAgentKeySerializer,
         examples=[REGISTRATION, REGISTERED],
         responses={
