@@ -17,7 +17,7 @@ from agentid.signing import AgentKey, SignatureAuth
 from delegation.agent_keys.message_signatures import SignedRequest, read
 from delegation.jose.holder_keys import EDDSA, holder_key
 from delegation.oauth.agent_clients import ASSERTION_TYPE, CLIENT_CREDENTIALS
-from sdk.tests.served import Service
+from tests.served import Service
 
 URL = "https://api.example.com:443/prices?symbol=BTC"
 DOMAIN = "https://agents.example.com"
