@@ -1,6 +1,6 @@
 """Answers to anyone: how a certificate stands."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -103,11 +103,12 @@ def query_of_agents(agent_ids: Iterable[UUID]) -> Query:
 
 def latest_of_agents(agent_ids: Collection[UUID], *, now: datetime) -> dict[UUID, Verification]:
     """Map agents of the current environment to their latest certificates; without those that have none."""
-    rows = sql.asked(*query_of_agents(agent_ids)) if agent_ids else []
-    return by_agent(verifications(rows, environment=environments.current(), now=now))
+    return by_agent(sql.asked(*query_of_agents(agent_ids)) if agent_ids else [], now=now)
 
 
-def by_agent(found: Mapping[int, Verification]) -> dict[UUID, Verification]:
+def by_agent(rows: Iterable[Sequence[Any]], *, now: datetime) -> dict[UUID, Verification]:
+    """Map agents to what the rows of `query_of_agents` tell."""
+    found = verifications(rows, environment=environments.current(), now=now)
     return {one.certificate.agent_id: one for one in found.values()}
 
 

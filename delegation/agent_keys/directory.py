@@ -10,7 +10,6 @@ import time
 from base64 import b64encode
 from dataclasses import dataclass
 from datetime import datetime
-from threading import Lock
 from typing import Final
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -48,7 +47,6 @@ class KeyDirectory:
 
 
 _kept: BoundedCache[tuple[Environment, UUID], KeyDirectory] = BoundedCache(KEPT_DIRECTORIES)
-_making = {environment: Lock() for environment in Environment}
 
 
 def read(*, tenant_id: str, now: datetime) -> KeyDirectory:
@@ -56,25 +54,20 @@ def read(*, tenant_id: str, now: datetime) -> KeyDirectory:
 
     Raises: TenantNotFound, the HSM's and the database's errors.
     """
-    environment, parsed = environments.current(), parse_id(tenant_id)
+    parsed = parse_id(tenant_id)
     if parsed is None:
         raise TenantNotFound()
-    if (kept := _fresh(environment, parsed)) is None:
-        with _making[environment]:
-            if (kept := _fresh(environment, parsed)) is None:
-                kept = _made(parsed, now)
-                _kept.put((environment, parsed), kept)
+    name = (environments.current(), parsed)
+    kept = _kept.get(name)
+    if kept is None or time.monotonic() - kept.made_at >= MADE_ANEW_AFTER_SECONDS:
+        kept = _made(parsed, now)
+        _kept.put(name, kept)
     return kept
 
 
 def forget() -> None:
     """Make every directory anew when it is asked for."""
     _kept.clear()
-
-
-def _fresh(environment: Environment, tenant_id: UUID) -> KeyDirectory | None:
-    kept = _kept.get((environment, tenant_id))
-    return kept if kept and time.monotonic() - kept.made_at < MADE_ANEW_AFTER_SECONDS else None
 
 
 def _made(tenant_id: UUID, now: datetime) -> KeyDirectory:

@@ -8,7 +8,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import http_sf
@@ -46,7 +46,7 @@ class SignedRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class MessageSignature:
+class RequestSignature:
     """A signature of one request, whose key is still to be found by `keyid`."""
 
     keyid: str
@@ -69,7 +69,7 @@ def is_offered(headers: Mapping[str, str]) -> bool:
     return _TAGGED.search(headers.get("signature-input", "")) is not None
 
 
-def read(request: SignedRequest, *, now: datetime) -> MessageSignature:
+def read(request: SignedRequest, *, now: datetime) -> RequestSignature:
     """Read the one signature of an agent, made just now for this request. Raises: SignatureRejected."""
     label, covered, params, value = _parsed(request.headers)
     _check_covered(covered, label, request.headers)
@@ -77,7 +77,7 @@ def read(request: SignedRequest, *, now: datetime) -> MessageSignature:
     return _signature(request, covered, params, value)
 
 
-def read_any(request: SignedRequest) -> MessageSignature:
+def read_any(request: SignedRequest) -> RequestSignature:
     """As `read`, whatever the signature covers and whenever it was made."""
     _, covered, params, value = _parsed(request.headers)
     return _signature(request, covered, params, value)
@@ -99,7 +99,7 @@ def _parsed(headers: Mapping[str, str]) -> tuple[str, list[Component], dict[str,
 
 def _signature(
     request: SignedRequest, covered: list[Component], params: dict[str, Any], value: bytes
-) -> MessageSignature:
+) -> RequestSignature:
     keyid, nonce = params.get("keyid"), params.get("nonce")
     if not isinstance(keyid, str) or not is_thumbprint(keyid):
         raise _malformed("keyid must be the thumbprint of a key")
@@ -107,7 +107,7 @@ def _signature(
         raise _malformed(f"alg must be {ALGORITHM}")
     if not isinstance(nonce, str | None):
         raise _malformed("nonce must be a text")
-    return MessageSignature(keyid, nonce, _base(request, covered, params), value)
+    return RequestSignature(keyid, nonce, _base(request, covered, params), value)
 
 
 def _malformed(description: str) -> SignatureRejected:
@@ -156,15 +156,12 @@ def _check_covered(covered: list[Component], label: str, headers: Mapping[str, s
 
 
 def _check_times(created: Any, expires: Any, now: datetime) -> None:
+    moment = now.timestamp()
     if type(created) is not int or type(expires) is not int:
         raise SignatureRejected(SignatureFault.TIMES, "created and expires are required")
-    try:
-        made_at, ends_at = (datetime.fromtimestamp(moment, UTC) for moment in (created, expires))
-    except (ValueError, OverflowError, OSError) as error:
-        raise SignatureRejected(SignatureFault.TIMES, "created and expires must be times") from error
-    if abs(made_at - now) > WINDOW:
+    if abs(created - moment) > WINDOW.total_seconds():
         raise SignatureRejected(SignatureFault.TIMES, "created is too far from the time of this service")
-    if ends_at <= now or not made_at < ends_at <= made_at + LONGEST_LIFE:
+    if not max(moment, created) < expires <= created + LONGEST_LIFE.total_seconds():
         raise SignatureRejected(SignatureFault.TIMES, "expires has passed, or is too late")
 
 

@@ -5,13 +5,8 @@ from typing import Any
 from django.core.validators import RegexValidator
 from rest_framework import serializers
 
-from agents.serializers import ReasonSerializer
 from compliance.api.rest.fields import ClosedSerializer, RowSerializer, StrictCharField
 from delegation.agent_keys.models import AgentKey
-
-
-class RevokeAgentKeySerializer(ReasonSerializer):
-    """`POST /v1/agents/{id}/keys/{key_id}/revoke`."""
 
 
 class AgentJwkSerializer(ClosedSerializer):

@@ -1,7 +1,6 @@
 """`/v1/agents/{id}/keys` and `/v1/key-directories/{tenant_id}`."""
 
-from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
@@ -11,14 +10,13 @@ from rest_framework.response import Response
 
 from agents.errors import AgentNotFound
 from agents.models import Agent
+from agents.serializers import ReasonSerializer
 from agents.views import AGENT_ID
 from auditlog.actors.requests import caller_of
-from auditlog.vocabulary import Actor
 from compliance.api.gate import Scope
-from compliance.api.idempotency import idempotent
 from compliance.api.pagination import ok, read_choice
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.schema import IDEMPOTENCY_KEY, KEYED, PUBLIC, enveloped, errors
+from compliance.api.rest.schema import KEYED, PUBLIC, enveloped, errors
 from compliance.api.rest.views import ApiViewSet, PublicViewSet, validated
 from compliance.core import environments
 from compliance.core.clock import now
@@ -72,7 +70,7 @@ class AgentKeyViewSet(ApiViewSet):
             "The agent makes the key and proves its possession by the header `DPoP`. At most "
             f"{services.MOST_KEYS} keys of an agent are in force; each is registered once in an environment."
         ),
-        parameters=[AGENT_ID, IDEMPOTENCY_KEY, PROOF],
+        parameters=[AGENT_ID, PROOF],
         request=serializers.RegisterAgentKeySerializer,
         examples=[REGISTRATION, REGISTERED],
         responses={
@@ -86,31 +84,12 @@ class AgentKeyViewSet(ApiViewSet):
         },
     )
     def create(self, request: ApiRequest, agent_id: str) -> Response:
-        body, moment = validated(serializers.RegisterAgentKeySerializer, request), now()
+        jwk, moment = validated(serializers.RegisterAgentKeySerializer, request)["jwk"], now()
         if parse_id(agent_id) is None:
             raise AgentNotFound()
-        path = f"/v1/agents/{agent_id}/keys"
-        proven = proofs.proven_key(proof=request.headers.get("DPoP"), path=path, now=moment)
-        return self.register(request, agent_id, body, moment, proven_key=proven)
-
-    @idempotent
-    def register(
-        self,
-        request: ApiRequest,
-        agent_id: str,
-        body: dict[str, Any],
-        moment: datetime,
-        *,
-        proven_key: str | None,
-    ) -> Response:
-        row = services.register(
-            tenant_id=request.auth.tenant_id,
-            agent_id=agent_id,
-            jwk=body["jwk"],
-            proven_key=proven_key,
-            actor=Actor.api_key(request.auth.id),
-            now=moment,
-        )
+        path, sent = f"/v1/agents/{agent_id}/keys", request.headers.get("DPoP")
+        proven = proofs.proven_key(proof=sent, path=path, now=moment)
+        row = services.register(agent_id=agent_id, jwk=jwk, proven_key=proven, **caller_of(request))
         return ok(AgentKeySerializer(row).data, status=201)
 
     @extend_schema(
@@ -133,14 +112,14 @@ class AgentKeyViewSet(ApiViewSet):
         description="Counts at once at gateways, and within a minute in the directory. Revoking again "
         "changes nothing.",
         parameters=[AGENT_ID, KEY_ID],
-        request=serializers.RevokeAgentKeySerializer,
+        request=ReasonSerializer,
         responses={
             200: enveloped(AgentKeySerializer),
             **errors(*KEYED, e404=AgentKeyNotFound.message),
         },
     )
     def revoke(self, request: ApiRequest, agent_id: str, key_id: str) -> Response:
-        reason = validated(serializers.RevokeAgentKeySerializer, request)["reason"]
+        reason = validated(ReasonSerializer, request)["reason"]
         row = services.revoke(agent_id=agent_id, key_id=key_id, reason=reason, **caller_of(request))
         return ok(AgentKeySerializer(row).data)
 

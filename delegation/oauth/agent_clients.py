@@ -74,15 +74,13 @@ def environment_of(request: HttpRequest) -> Environment | None:
         did = parse_did(str(_parsed(_form(request)).payload.get("iss")))
     except ServiceError:
         return None
-    return did and did.environment
+    return did.environment if did else None
 
 
 class AgentAuthentication(BaseAuthentication):
     """Verify the assertion of an agent that stands, and use it up; None where no assertion is sent."""
 
     def authenticate(self, request: Request) -> tuple[ApiKeyUser, AgentClient] | None:
-        if request.content_type != forms.MEDIA_TYPE:
-            return None
         form = _form(request._request)
         if form.get("client_assertion") is None and form.get("client_assertion_type") is None:
             return None
@@ -105,8 +103,7 @@ def issue(*, client: AgentClient, form: Form, proven_key: str | None, now: datet
     scope = exchange.read_scope(form.get("scope"))
     audience = exchange.read_audience(form.all("audience"), form.all("resource"))
     if human is not None:
-        scope = exchange.granted_scope(human, scope)
-        audience = exchange.granted_audience(human, audience)
+        scope, audience = exchange.bounded(human, scope, audience)
     if not set((scope or "").split()) <= client.permitted:
         raise InvalidScope("The scope exceeds the agent's permitted actions")
     try:
@@ -190,14 +187,12 @@ def _check_claims(claims: Mapping[str, Any], now: datetime) -> str:
     audiences = (settings.TOKEN_ISSUER, f"{settings.BASE_URL}/oauth/token")
     if claims.get("aud") not in (*audiences, *([one] for one in audiences)):
         raise InvalidClient(f"aud must be {settings.TOKEN_ISSUER} alone")
-    moment, expires, begins = now.timestamp(), claims.get("exp"), claims.get("nbf", claims.get("iat", 0))
-    if type(expires) not in (int, float) or type(begins) not in (int, float):
+    moment, jti = now.timestamp(), claims.get("jti")
+    expires, *begins = (claims.get(name, default) for name, default in (("exp", 0), ("nbf", 0), ("iat", 0)))
+    if any(type(one) not in (int, float) for one in (expires, *begins)):
         raise InvalidClient("exp, and iat or nbf if they are there, must be seconds")
-    if not moment < expires <= moment + LONGEST_LIFE.total_seconds():
-        raise InvalidClient("exp has passed, or is more than five minutes ahead")
-    if begins > moment + 60:
-        raise InvalidClient("The client assertion counts later")
-    jti = claims.get("jti")
+    if not moment < expires <= moment + LONGEST_LIFE.total_seconds() or max(begins) > moment + 60:
+        raise InvalidClient("exp has passed or is more than five minutes ahead, or it counts later")
     if not isinstance(jti, str) or not 1 <= len(jti) <= MAX_ID_LENGTH:
         raise InvalidClient(f"jti must have 1 to {MAX_ID_LENGTH} characters")
     return jti

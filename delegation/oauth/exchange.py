@@ -106,12 +106,14 @@ def exchange(*, tenant_id: UUID, asked: ExchangeRequest, actor: Actor, now: date
     try:
         agent_id = _acting_agent(asked, now)
         chain, human, parent = _subject(tenant_id, asked, actor, now)
-        # An ID token grants no action by itself.
-        scope = asked.scope if parent is not None else asked.scope or ""
+        scope, audience = asked.scope, asked.audience
+        if human is not None:
+            # An ID token grants no action by itself.
+            scope, audience = bounded(human, scope, audience)
         grant = Grant(
             chain=(*chain, link(chain, agent_id)),
-            scope=scope if human is None else granted_scope(human, asked.scope),
-            audience=asked.audience if human is None else granted_audience(human, asked.audience),
+            scope=scope,
+            audience=audience,
             bound_to=asked.bound_to,
             proven_key=asked.proven_key,
             subject=human.identifier if human else None,
@@ -178,30 +180,20 @@ def read_audience(audiences: Sequence[str], resources: Sequence[str]) -> str | N
     return found[0] if found else None
 
 
-def granted_scope(human: VerifiedHuman, asked: str | None) -> str:
-    """The scope that is asked for, within what the human's issuer granted, if it says so.
+def bounded(human: VerifiedHuman, scope: str | None, audience: str | None) -> tuple[str, str | None]:
+    """The scope and audience that are asked for, within what the human's issuer granted, if it says so.
 
-    Raises: InvalidScope.
+    Raises: InvalidScope, InvalidTarget.
     """
-    if human.scope is None:
-        return asked or ""
-    granted = read_scope(human.scope) or ""
-    if asked is not None and not set(asked.split()) <= set(granted.split()):
+    granted = scope if human.scope is None else read_scope(human.scope)
+    scope = granted if scope is None else scope
+    if not set((scope or "").split()) <= set((granted or "").split()):
         raise InvalidScope("scope: goes beyond what the issuer of the grant states")
-    return granted if asked is None else asked
-
-
-def granted_audience(human: VerifiedHuman, asked: str | None) -> str | None:
-    """The audience that is asked for, one of the resources that the human's issuer named, if any.
-
-    Raises: InvalidTarget.
-    """
-    if not human.resources:
-        return asked
-    found = read_audience([], human.resources) if asked is None else asked
-    if found not in human.resources:
-        raise InvalidTarget("resource: not one that the issuer of the grant states")
-    return found
+    if human.resources:
+        audience = audience or read_audience([], human.resources)
+        if audience not in human.resources:
+            raise InvalidTarget("resource: not one that the issuer of the grant states")
+    return scope or "", audience
 
 
 def _acting_agent(asked: ExchangeRequest, now: datetime) -> UUID:

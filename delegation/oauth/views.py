@@ -1,7 +1,8 @@
 """`/oauth/token` (RFC 8693), `introspect` (RFC 7662), `revoke` (RFC 7009) and the metadata (RFC 8414)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
@@ -10,6 +11,7 @@ from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from drf_spectacular.utils import extend_schema, inline_serializer
 from rest_framework import serializers
+from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -49,7 +51,7 @@ class OAuthViewSet(ApiViewSet):
     """
 
     schema_tag = "OAuth"
-    authentication_classes = (clients.ClientAuthentication,)
+    authentication_classes: Sequence[type[BaseAuthentication]] = (clients.ClientAuthentication,)
     required_scopes: ClassVar = {
         "introspect": Scope.TOKENS_INTROSPECT,
         "revoke": Scope.DELEGATIONS_REVOKE,
@@ -136,22 +138,20 @@ class TokenViewSet(OAuthViewSet):
     )
     def create(self, request: ApiRequest) -> Response:
         moment, form, client = now(), forms.of(request._request), request.auth
-        wanted = None if isinstance(client, AgentClient) else exchange.read(form)
-        proven = proofs.proven_key(proof=request.headers.get("DPoP"), path=TOKEN_PATH, now=moment)
-        if wanted is None:
-            issued = agent_clients.issue(client=client, form=form, proven_key=proven, now=moment)
+        prove = partial(proofs.proven_key, proof=request.headers.get("DPoP"), path=TOKEN_PATH, now=moment)
+        if isinstance(client, AgentClient):
+            issued_type = ACCESS_TOKEN
+            issued = agent_clients.issue(client=client, form=form, proven_key=prove(), now=moment)
         else:
-            issued = exchange.exchange(
-                tenant_id=client.tenant_id,
-                asked=replace(wanted, proven_key=proven),
-                actor=Actor.api_key(client.id),
-                now=moment,
-            )
+            wanted = exchange.read(form)
+            issued_type, asked = wanted.issued_type, replace(wanted, proven_key=prove())
+            actor = Actor.api_key(client.id)
+            issued = exchange.exchange(tenant_id=client.tenant_id, asked=asked, actor=actor, now=moment)
         delegation = issued.delegation
         return Response(
             {
                 "access_token": issued.token,
-                "issued_token_type": wanted.issued_type if wanted else ACCESS_TOKEN,
+                "issued_token_type": issued_type,
                 "token_type": "DPoP" if delegation.bound_to else "Bearer",
                 "expires_in": delegation.expires_at - delegation.issued_at,
                 "scope": delegation.scope,

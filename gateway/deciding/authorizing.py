@@ -22,7 +22,7 @@ from delegation import proofs, standing
 from delegation import services as delegation
 from delegation.agent_keys import message_signatures
 from delegation.agent_keys.errors import SignatureFault, SignatureRejected
-from delegation.agent_keys.message_signatures import MessageSignature, SignedRequest
+from delegation.agent_keys.message_signatures import RequestSignature, SignedRequest
 from delegation.agent_keys.models import AgentKey
 from delegation.errors import ProofRejected, RejectionReason
 from delegation.jose.dpop import Proof
@@ -69,7 +69,7 @@ class _Case:
     text: str = ""
     number: int | None = None
     token: Delegation | None = None
-    signature: MessageSignature | None = None
+    signature: RequestSignature | None = None
     key: AgentKey | None = None
     outcome: Passage | ServiceError | None = None
 
@@ -114,11 +114,7 @@ async def decide(
     verified = verification.verifications(
         next(rows) if serials else [], environment=environments.current(), now=moment
     )
-    of_signers = verification.by_agent(
-        verification.verifications(
-            next(rows) if signers else [], environment=environments.current(), now=moment
-        )
-    )
+    of_signers = verification.by_agent(next(rows) if signers else [], now=moment)
 
     def settle(case: _Case) -> None:
         route, action, tenant_id = case.route, case.action, case.request.tenant_id
@@ -250,26 +246,21 @@ def _proof(case: _Case, *, now: datetime) -> Proof | ServiceError:
     original = original_of(case.request)
     proof, needs_nonce = case.request.proof or "", case.route.nonce_required
     presented = PresentedProof(proof, original.method, original.uri, case.text, needs_nonce)
-    (found,) = proofs.begin_check([presented], now=now).found
-    return found
+    return proofs.begin_check([presented], now=now).found[0]
 
 
 def _refuse_unproven(cases: Sequence[_Case], found: Sequence[Proof | ServiceError]) -> None:
     """Refuse the cases whose proof does not count, or is of another key than the token's."""
     for case, proof in zip(cases, found, strict=True):
-        if isinstance(proof, ProofRejected):
-            case.outcome = _rejected(case, proof)
+        if isinstance(proof, ProofRejected) and case.signature is not None:
+            # Of a signature that is right, only a second use is refused.
+            used = SignatureRejected(SignatureFault.USED, "it was used before")
+            case.outcome = signature_refused(case.route, used, now=case.request.now)
+        elif isinstance(proof, ProofRejected):
+            case.outcome = proof_refused(case.route, proof)
         elif isinstance(proof, SignatureRejected):
             case.outcome = signature_refused(case.route, proof, now=case.request.now)
         elif isinstance(proof, ServiceError):
             case.outcome = proof
-        elif case.kind is GatewayCredential.DPOP and (case.token is None or proof.jkt != case.token.bound_to):
+        elif case.signature is None and (case.token is None or proof.jkt != case.token.bound_to):
             case.outcome = case.invalid("The token is bound to another key", "wrong_key")
-
-
-def _rejected(case: _Case, proof: ProofRejected) -> GatewayRefused:
-    """The refusal of a proof; of a signature, all that remains to be refused is its second use."""
-    if case.signature is None:
-        return proof_refused(case.route, proof)
-    used = SignatureRejected(SignatureFault.USED, "it was used before")
-    return signature_refused(case.route, used, now=case.request.now)

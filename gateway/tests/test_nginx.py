@@ -293,7 +293,7 @@ def test_signed_request_passes_once_with_the_nonce_that_nginx_hands_on(door: Doo
     digest = "sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:"
     covered = ("@method", "@target-uri", "content-digest", '"signature-agent";key="sig1"')
 
-    def signed(**more: Any) -> dict[str, str]:
+    def signed(**more: Any) -> dict[str, Any]:
         return signer.headers(url=URI, covered=covered, sent={"Content-Digest": digest}, **more)
 
     lacking = door.nginx.ask("/payments/1", **signed())

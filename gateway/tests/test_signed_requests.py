@@ -1,5 +1,6 @@
 """Requests that an agent signed with its own key (RFC 9421, Web Bot Auth), as another library signs them."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -156,7 +157,7 @@ def test_two_signatures_of_agents_are_refused(gateway: Gateway, signer: Signer, 
     assert refusal(ask(gateway, both))[2] == "signature_malformed"
 
 
-ENDED = {
+ENDED: dict[str, Callable[[Agent], Any]] = {
     "agent_suspended": suspend_agent,
     "agent_retired": retire_agent,
     "certificate_revoked": lambda agent: revoke_certificate(agent.certificates.get()),

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from base64 import b64encode
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -93,7 +94,7 @@ def test_revoked_key_is_absent(tenant: Tenant, agent: Agent) -> None:
     assert listed(tenant) == []
 
 
-ENDED = {
+ENDED: dict[str, Callable[[Agent], Any]] = {
     "suspended": suspend_agent,
     "retired": retire_agent,
     "certificate revoked": lambda agent: revoke_certificate(agent.certificates.get()),

@@ -146,7 +146,7 @@ def test_signature_agent_must_name_an_https_address_for_the_label(agent: str) ->
     assert fault(signed(covered=covered, sent={"Signature-Agent": agent})) is SignatureFault.COMPONENTS
 
 
-TIMES = {
+TIMES: dict[str, dict[str, Any]] = {
     "made too long ago": {"at": MOMENT - timedelta(seconds=61)},
     "made in the future": {"at": MOMENT + timedelta(seconds=61)},
     "expired": {"at": MOMENT - timedelta(seconds=30), "life": timedelta(seconds=30)},

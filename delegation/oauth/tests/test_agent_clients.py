@@ -395,3 +395,12 @@ def test_issuers_of_other_tenants_vouch_for_nobody(
     text = provider.token(header={"typ": "oauth-id-jag+jwt"}, **more)
 
     assert refusal(grant(holder, agent, settings, text))[2] == "assertion: untrusted_issuer"
+
+
+def test_form_may_name_its_charset(agent: Agent, holder: Holder, settings: Any) -> None:
+    form = {"grant_type": CLIENT_CREDENTIALS, "client_assertion_type": ASSERTION_TYPE}
+    form["client_assertion"] = assertion(holder, agent, settings)
+
+    answer = send(form, content_type="application/x-www-form-urlencoded;charset=UTF-8")
+
+    assert answer.status_code == 200

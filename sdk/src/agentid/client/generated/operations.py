@@ -268,8 +268,7 @@ class AgentKeys(Group[S]):
 
     @operation("POST", "/v1/agents/{agent_id}/keys")
     def register(
-        self, agent_id: str, jwk: Mapping[str, Any], *, proof: str | Prove | None = None,
-        idempotency_key: str = ""
+        self, agent_id: str, jwk: Mapping[str, Any], *, proof: str | Prove | None = None
     ) -> results.AgentKey:
         """Register a key by which an agent signs requests."""
 
