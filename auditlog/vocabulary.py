@@ -57,6 +57,8 @@ class AuditAction(models.TextChoices):
     AGENT_DORMANT = "agent.dormant"
     SCOPE_MISMATCH = "agent.scope_mismatch"
     AGENT_ENFORCEMENT_CHANGED = "agent.enforcement_changed"
+    AGENT_KEY_REGISTERED = "agent_key.registered"
+    AGENT_KEY_REVOKED = "agent_key.revoked"
     AGENT_WOULD_HAVE_STOPPED = "agent.would_have_stopped"
     BLUEPRINT_CREATED = "blueprint.created"
     BLUEPRINT_UPDATED = "blueprint.updated"

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from http.client import HTTPConnection
@@ -24,6 +24,7 @@ from uuid import uuid4
 
 import psycopg
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 
@@ -50,7 +51,11 @@ CALL_SECONDS = 30.0
 START_SECONDS = 10.0
 PLAIN, SERIAL = "without a decision", "by serial number"
 PLAIN_PROVEN, PROVEN = "without a decision, with a proof", "by a token with its DPoP proof"
-BASES = {PLAIN: PLAIN, SERIAL: PLAIN, PLAIN_PROVEN: PLAIN_PROVEN, PROVEN: PLAIN_PROVEN}
+PLAIN_SIGNED, SIGNED = "without a decision, signed", "by a signature of the request"
+BASES = {
+    PLAIN: PLAIN, SERIAL: PLAIN, PLAIN_PROVEN: PLAIN_PROVEN, PROVEN: PLAIN_PROVEN,
+    PLAIN_SIGNED: PLAIN_SIGNED, SIGNED: PLAIN_SIGNED,
+}  # fmt: skip
 OPEN, PROTECTED = "/health", "/orders/7"
 HABIT = 100  # events of each agent before it is evaluated
 
@@ -84,6 +89,39 @@ class ProofMaker:
         return f"{text}.{_b64url(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
 
 
+class RequestSigner:
+    """An agent's Ed25519 key, and a new signature (RFC 9421) for each request."""
+
+    def __init__(self) -> None:
+        self._key = Ed25519PrivateKey.generate()
+        x = _b64url(self._key.public_key().public_bytes_raw())
+        self.jwk = {"crv": "Ed25519", "kty": "OKP", "x": x}
+        self._jkt = _b64url(hashlib.sha256(json.dumps(self.jwk, separators=(",", ":")).encode()).digest())
+
+    def proof(self, url: str) -> str:
+        """A DPoP proof for the key's registration."""
+        header = {"typ": "dpop+jwt", "alg": "EdDSA", "jwk": self.jwk}
+        claims = {"jti": str(uuid4()), "htm": "POST", "htu": url, "iat": int(time.time())}
+        text = ".".join(_b64url(json.dumps(part).encode()) for part in (header, claims))
+        return f"{text}.{_b64url(self._key.sign(text.encode()))}"
+
+    def headers(self, path: str) -> str:
+        """The lines that sign one GET made now."""
+        agent, made_at = '"https://agents.example"', int(time.time())
+        params = (
+            f'("@method" "@authority" "@path" "signature-agent";key="sig1");created={made_at}'
+            f';expires={made_at + 60};keyid="{self._jkt}";nonce="{uuid4().hex}";tag="web-bot-auth"'
+        )
+        base = (
+            f'"@method": GET\n"@authority": {API}\n"@path": {path}\n"signature-agent";key="sig1": {agent}\n'
+            f'"@signature-params": {params}'
+        )
+        value = base64.b64encode(self._key.sign(base.encode())).decode()
+        stated = {"Agent": f"sig1={agent}", "Input": f"sig1={params}"}
+        lines = [f"Signature-{name}: {text}\r\n" for name, text in stated.items()]
+        return "".join([*lines, f"Signature: sig1=:{value}:\r\n"])
+
+
 def _b64url(octets: bytes) -> str:
     return base64.urlsafe_b64encode(octets).rstrip(b"=").decode()
 
@@ -115,12 +153,13 @@ def _run(options: argparse.Namespace) -> int:
 
 def _measure(run: TableRun, service: WebServer) -> None:
     """A steady rate through nginx, in turns."""
-    route = {"name": "orders", "credentials": ["serial", "dpop"], "action": TOOLS[0]}
+    route = {"name": "orders", "credentials": ["serial", "dpop", "httpsig"], "action": TOOLS[0]}
     _post(run, service, "/v1/gateway/routes", route)
     agent = run.place.agents(1)[0]
     sources = {
         PLAIN: cycle([_get(OPEN)]).__next__, SERIAL: _by_serial(run),
         PLAIN_PROVEN: _proven(run, service, agent, OPEN), PROVEN: _proven(run, service, agent, PROTECTED),
+        PLAIN_SIGNED: _signed(run, service, agent, OPEN), SIGNED: _signed(run, service, agent, PROTECTED),
     }  # fmt: skip
     outcomes: dict[str, list[Outcome]] = {name: [] for name in sources}
     with _nginx(run, service) as port:
@@ -203,9 +242,20 @@ def _proven(run: TableRun, service: WebServer, agent: str, path: str) -> Callabl
     return lambda: _get(path, f"Authorization: DPoP {token}\r\nDPoP: {maker.proof(url, token)}\r\n")
 
 
-def _post(run: TableRun, service: WebServer, path: str, body: Any) -> Any:
+def _signed(run: TableRun, service: WebServer, agent: str, path: str) -> Callable[[], bytes]:
+    """A new signature in each request, by a registered key; to be sent within a minute."""
+    signer, keys = RequestSigner(), f"/v1/agents/{agent}/keys"
+    proof = signer.proof(f"http://{HOST}:{service.port}{keys}")
+    _post(run, service, keys, {"jwk": signer.jwk}, {"DPoP": proof})
+    return lambda: _get(path, signer.headers(path))
+
+
+def _post(
+    run: TableRun, service: WebServer, path: str, body: Any, more: Mapping[str, str] | None = None
+) -> Any:
     connection = HTTPConnection(HOST, service.port, timeout=CALL_SECONDS)
     headers = {"Authorization": f"Bearer {run.place.api_key}", "Content-Type": "application/json"}
+    headers |= more or {}
     connection.request("POST", path, json.dumps(body), headers)
     answer = connection.getresponse()
     text = answer.read()

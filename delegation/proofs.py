@@ -23,7 +23,7 @@ from compliance.stores.asking import Answers
 from compliance.stores.redis import Command
 from delegation.errors import NonceRequired, ProofRejected, ReplayStoreUnavailable
 from delegation.jose import dpop
-from delegation.jose.dpop import WINDOW, Proof
+from delegation.jose.dpop import WINDOW, Proof, token_hash
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +58,18 @@ def check(presented: PresentedProof, *, now: datetime) -> Proof:
     return found
 
 
+def use_once(*, issuer: str, jti: str, kept: timedelta) -> bool:
+    """Use an assertion up, by its issuer and id; False if it was used within `kept` before.
+
+    Raises: ReplayStoreUnavailable.
+    """
+    check = ProofCheck([Proof(token_hash(issuer), f"assertion {jti}", None)], kept)
+    (found,) = check.settled(asking.answers_to(check.commands))
+    if isinstance(found, ReplayStoreUnavailable):
+        raise found
+    return isinstance(found, Proof)
+
+
 def proven_key(*, proof: str | None, path: str, now: datetime) -> str | None:
     """The thumbprint that the `DPoP` header of a request for a token proves; None without the header.
 
@@ -74,15 +86,16 @@ def proven_key(*, proof: str | None, path: str, now: datetime) -> str | None:
 class ProofCheck:
     """A check that still lacks the check for replay; `found` has each proof or its error, in order.
 
-    A caller sends `commands` to Redis and passes the answers to `settled()`.
+    A caller sends `commands` to Redis and passes the answers to `settled()`. `kept`: how long a proof counts.
     """
 
     found: Sequence[Proof | ServiceError]
+    kept: timedelta = REMEMBERED
 
     @property
     def commands(self) -> list[Command]:
         """The commands that mark the sound proofs as used, one for each: set its name if that is absent."""
-        kept = int(REMEMBERED.total_seconds() * 1000)
+        kept = int(self.kept.total_seconds() * 1000)
         return [("SET", name_of(one), b"", "NX", "PX", kept) for one in self.found if isinstance(one, Proof)]
 
     def settled(self, answers: Answers) -> list[Proof | ServiceError]:

@@ -4,8 +4,9 @@ from typing import Any, Final
 
 from django.urls import path
 
+from delegation.agent_keys.views import AgentKeyViewSet, KeyDirectoryViewSet
 from delegation.issuers.views import TrustedIssuerViewSet
-from delegation.oauth.views import MetadataViewSet, OAuthViewSet
+from delegation.oauth.views import MetadataViewSet, OAuthViewSet, TokenViewSet
 from delegation.reviews.views import AccessReviewViewSet, OwnerViewSet
 from delegation.stops.views import StopViewSet
 from delegation.views import (
@@ -22,13 +23,16 @@ _ISSUER: Final[dict[str, Any]] = {"get": "retrieve", "patch": "partial_update", 
 urlpatterns = [
     path("v1/agents/<str:agent_id>/delegation", AgentDelegationViewSet.as_view({"post": "create"})),
     path("v1/agents/<str:agent_id>/credential", AgentDelegationViewSet.as_view({"get": "credential"})),
+    path("v1/agents/<str:agent_id>/keys", AgentKeyViewSet.as_view({"get": "list", "post": "create"})),
+    path("v1/agents/<str:agent_id>/keys/<str:key_id>/revoke", AgentKeyViewSet.as_view({"post": "revoke"})),
+    path("v1/key-directories/<str:tenant_id>", KeyDirectoryViewSet.as_view({"get": "retrieve"})),
     path("v1/delegation/verify", PublicDelegationViewSet.as_view({"post": "verify"})),
     path("v1/delegations", DelegationViewSet.as_view({"get": "list"})),
     path("v1/delegations/<str:token_id>", DelegationViewSet.as_view({"get": "retrieve"})),
     path("v1/delegations/<str:token_id>/revoke", DelegationViewSet.as_view({"post": "revoke"})),
     path("v1/status-lists/<str:list_id>", StatusListViewSet.as_view({"get": "retrieve"})),
     path(".well-known/jwks.json", PublicDelegationViewSet.as_view({"get": "jwks"})),
-    path("oauth/token", OAuthViewSet.as_view({"post": "create"})),
+    path("oauth/token", TokenViewSet.as_view({"post": "create"})),
     path("oauth/introspect", OAuthViewSet.as_view({"post": "introspect"})),
     path("oauth/revoke", OAuthViewSet.as_view({"post": "revoke"})),
     path(_METADATA, MetadataViewSet.as_view({"get": "retrieve"})),

@@ -21,11 +21,20 @@ MAX_ROUTE_NAME = 63
 
 
 class GatewayCredential(models.TextChoices):
-    """Credentials of clients: a certificate's serial number proves nothing, a DPoP proof shows its key."""
+    """Credentials of clients: a certificate's serial number proves nothing, a DPoP proof shows its key.
+
+    A signature of the request (RFC 9421) is by the agent's own key.
+    """
 
     SERIAL = "serial", "serial number"
     BEARER = "bearer", "bearer token"
     DPOP = "dpop", "bound token"
+    HTTPSIG = "httpsig", "signed request"
+
+    @property
+    def is_proven(self) -> bool:
+        """Return whether it shows that the client has a key."""
+        return self in (GatewayCredential.DPOP, GatewayCredential.HTTPSIG)
 
 
 class GatewayRoot(models.TextChoices):
@@ -80,6 +89,10 @@ class GatewayRoute(models.Model):
             CheckConstraint(
                 condition=Q(root="any") | ~Q(credentials__contains=["serial"]),
                 name="gateway_serial_verifies_no_root",
+            ),
+            CheckConstraint(
+                condition=Q(root="any") | ~Q(credentials__contains=["httpsig"]),
+                name="gateway_signature_verifies_no_root",
             ),
             CheckConstraint(
                 condition=Q(nonce_required=False) | Q(credentials__contains=["dpop"]),

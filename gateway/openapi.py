@@ -35,6 +35,7 @@ HEADERS: Final = [
     _header(service_header(ACTION), "What the request would do, unless the route says it."),
     _header(service_header(SERIAL), "The certificate's serial number, from the client."),
     _header("DPoP", "The client's proof (RFC 9449), beside `Authorization: DPoP <token>`."),
+    _header("Signature-Input", "With `Signature` and `Signature-Agent`: the client's signature (RFC 9421)."),
     _header("X-Forwarded-Method", "With the next three: the client's request, which a proof must fit."),
     _header("X-Forwarded-Proto", "`http` or `https`."),
     _header("X-Forwarded-Host", "Host and port."),
@@ -42,8 +43,9 @@ HEADERS: Final = [
 ]
 AUTHORIZE_TEXT: Final = (
     "For nginx `auth_request`, Traefik ForwardAuth and, under `/v1/gateway/authorize/<path>` with any "
-    "method, Envoy ext_authz. The client's credential is a token in `Authorization` (`Bearer` or `DPoP`) or, "
-    "where the route takes one, a certificate's serial number, which proves nothing. 200 answers with the "
+    "method, Envoy ext_authz. The client's credential is a token in `Authorization` (`Bearer` or `DPoP`), a "
+    "signature of its request by a key of the agent's (Web Bot Auth) or, where the route takes one, a "
+    "certificate's serial number, which proves nothing. 200 answers with the "
     "identity in "
     f"headers ({', '.join(f'`{service_header(name)}`' for name in NAMES)}). A refusal of the client has "
     f"`{service_header(DECISION)}: {DENY}`; an answer without that header is the gateway's own fault or the "

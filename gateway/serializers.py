@@ -66,7 +66,8 @@ class _CredentialsField(serializers.ListField):
         options |= {"allow_empty": False, "min_length": 1, "max_length": 10}
         super().__init__(
             child=serializers.ChoiceField(GatewayCredential.choices),
-            help_text="What suffices: `serial` proves nothing, `bearer` that its holder has the token.",
+            help_text="What suffices: `serial` proves nothing, `bearer` that its holder has the token, "
+            "`dpop` and `httpsig` (a signed request) that it has a key.",
             **options,
         )
 

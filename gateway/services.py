@@ -75,6 +75,8 @@ def contradictions(
     """Yield each field of a route that its credentials contradict, with what to do about it."""
     if root == GatewayRoot.VERIFIED and GatewayCredential.SERIAL in credentials:
         yield "root", "A serial number has no verified root; leave it out of credentials."
+    if root == GatewayRoot.VERIFIED and GatewayCredential.HTTPSIG in credentials:
+        yield "root", "A signed request has no verified root; leave httpsig out of credentials."
     if nonce_required and GatewayCredential.DPOP not in credentials:
         yield "nonce_required", "Only proofs carry nonces; add dpop to credentials."
 

@@ -203,6 +203,11 @@ BODIES: Mapping[str, Callable[[Holdings], Any]] = {
         "audience": "https://api.example",
     },
     "POST v1/agents/<str:agent_id>/delegation": _delegation,
+    # Without a proof by the key nothing is registered.
+    "POST v1/agents/<str:agent_id>/keys": lambda _: {
+        "jwk": {"kty": "OKP", "crv": "Ed25519", "x": "JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs"}
+    },
+    "POST v1/agents/<str:agent_id>/keys/<str:key_id>/revoke": _reason,
     "POST v1/certificates/<str:certificate_id>/revoke": _reason,
     "POST v1/certificates/<str:certificate_id>/renew": lambda _: None,
     "POST v1/verify/message": lambda holdings: {

@@ -7,9 +7,10 @@ from datetime import timedelta
 from functools import cached_property
 from typing import Any
 from urllib.parse import quote
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import ocsp
@@ -24,6 +25,8 @@ from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.encodings import b64url_decode, b64url_encode
 from compliance.core.environments import Environment
+from delegation.agent_keys import services as agent_keys
+from delegation.jose.holder_keys import thumbprint
 from tenancy import services as tenancy
 from tenancy.models import ApiKey, Tenant
 
@@ -66,6 +69,8 @@ class Holdings:
     renewal: str
     review: str
     traced_name: str
+    agent_key: str
+    tenant: str
     entry: str
     did: str
     token: str
@@ -87,7 +92,8 @@ class Holdings:
             "list_id": self.status_list, "level": "0", "path": "000.p/1", "serial": self.serial,
             "did": self.did, "part": "0", "approval_id": self.approval, "stop_id": self.stop,
             "blueprint_id": self.blueprint, "renewal_id": self.renewal,
-            "review_id": self.review, "name_id": self.traced_name,
+            "review_id": self.review, "name_id": self.traced_name, "key_id": self.agent_key,
+            "tenant_id": self.tenant,
             "encoded": quote(b64url_encode(self.ocsp_request), safe=""),
         }  # fmt: skip
         return plain[parameter]
@@ -100,7 +106,7 @@ class Holdings:
                 *(self.agent, self.certificate, self.event, self.webhook, self.delivery, self.report),
                 *(self.schedule, self.incident, self.gateway_route, self.entry, self.serial, self.token_id),
                 *(self.issuer, self.stream, self.approval, self.stop, self.blueprint, self.renewal),
-                *(self.review, self.traced_name),
+                *(self.review, self.traced_name, self.agent_key),
             }
         )
 
@@ -113,7 +119,7 @@ def absent(like: Holdings) -> Holdings:
         report=str(uuid4()), schedule=str(uuid4()), incident=str(uuid4()), gateway_route=str(uuid4()),
         entry=str(uuid4()), token_id=str(uuid4()), approval=str(uuid4()), stop=str(uuid4()),
         blueprint=str(uuid4()), renewal=str(uuid4()),
-        review=str(uuid4()), traced_name=str(uuid4()),
+        review=str(uuid4()), traced_name=str(uuid4()), agent_key=str(uuid4()), tenant=str(uuid4()),
     )  # fmt: skip
 
 
@@ -229,6 +235,8 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
     review = _made(line.ask(call("POST", "/v1/access-reviews", key=key, body=REVIEW)))["id"]
     named = {"source": "service.name", "name": uuid4().hex, "agent_id": agent}
     traced_name = _made(line.ask(call("POST", "/v1/otlp/names", key=key, body=named)))["id"]
+    tenant = str(line.ask(call("GET", f"/v1/agents/{agent}", key=key)).data["tenant_id"])
+    agent_key = _agent_key(tenant, agent, "test" if "_test_" in key else "live")
     grant = {"chain": [{"sub": "user:alice", "type": "human"}], "scope": "read"}
     token = _made(line.ask(call("POST", f"/v1/agents/{agent}/delegation", key=key, body=grant)))
     message = {"payload": PAYLOAD, "format": "jws"}
@@ -241,12 +249,28 @@ def furnish(siege: Siege, line: Line, key: str) -> Holdings:
         webhook=webhook["id"], stream=stream, issuer=issuer["id"], delivery=delivery["id"],
         report=report["id"], schedule=schedule["id"], incident=incident, gateway_route=gateway_route,
         approval=approval, stop=stop, blueprint=blueprint, renewal=renewal, review=review,
-        traced_name=traced_name, entry=entry["id"],
+        traced_name=traced_name, agent_key=agent_key, tenant=tenant, entry=entry["id"],
         did=f"did:{_service_name(key)}:{environment}:{agent}", token=token["token"],
         token_id=token["token_id"], status_list=_status_list(token["token"]), signature=signed["signature"],
         jws=signed["jws"], authority_serial=authority["serial_number"],
         ocsp_request=_ocsp_request(certificate["certificate_pem"], authority["pem"]),
     )  # fmt: skip
+
+
+def _agent_key(tenant: str, agent: str, environment: str) -> str:
+    """A key of the agent, as it would register one itself."""
+    x = b64url_encode(Ed25519PrivateKey.generate().public_key().public_bytes_raw())
+    jwk = {"crv": "Ed25519", "kty": "OKP", "x": x}
+    with environments.use(Environment(environment)):
+        row = agent_keys.register(
+            tenant_id=UUID(tenant),
+            agent_id=agent,
+            jwk=jwk,
+            proven_key=thumbprint(jwk),
+            actor=ACTOR,
+            now=now(),
+        )
+    return str(row.id)
 
 
 def _incident(line: Line, key: str) -> str:

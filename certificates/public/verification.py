@@ -1,15 +1,22 @@
 """Answers to anyone: how a certificate stands."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
+from uuid import UUID
 
 from django.db.models import Model
 
-from agents.models import Agent
+from agents.models import Agent, AgentStatus
 from certificates.errors import CertificateNotFound
-from certificates.models import Certificate, CertificateStatus, EndedHold, ValidityStatus
+from certificates.models import (
+    AGENT_AND_LATEST,
+    Certificate,
+    CertificateStatus,
+    EndedHold,
+    ValidityStatus,
+)
 from certificates.pki.serials import environment_of, format_serial, parse_serial
 from compliance.core import environments
 from compliance.core.environments import Environment
@@ -28,15 +35,18 @@ _OF_CERTIFICATE = _columns(
     *("revoked_at", "revocation_reason", "claims"),
 )
 _OF_AGENT = _columns(Agent, "id", "status", "risk_score")
-# By an array of serial numbers; the columns left out are read when they are needed.
-_WITH_SERIALS = f"""
+# The columns left out are read when they are needed.
+_FOUND: Final = f"""
 SELECT {", ".join(f"certificate.{name}" for name in _OF_CERTIFICATE)},
     {", ".join(f"agent.{name}" for name in _OF_AGENT)}
 FROM {Certificate._meta.db_table} AS certificate
 JOIN {Agent._meta.db_table} AS agent
     ON (agent.tenant_id, agent.id) = (certificate.tenant_id, certificate.agent_id)
-WHERE certificate.serial_number = ANY($1)
 """  # noqa: S608  (only names of columns and tables are put into the text)
+_WITH_SERIALS: Final = f"{_FOUND} WHERE certificate.serial_number = ANY($1)"
+_LATEST_OF_AGENTS: Final = f"""{_FOUND} WHERE certificate.id IN (
+    SELECT latest.id FROM {AGENT_AND_LATEST} WHERE agent.id = ANY($1)
+)"""  # noqa: S608
 
 
 @dataclass(frozen=True)
@@ -61,6 +71,11 @@ class Verification:
     environment: Environment
     at: PastValidity | None = None
 
+    @property
+    def is_in_force(self) -> bool:
+        """Return whether the certificate counts and its agent is active."""
+        return (self.status, self.certificate.agent.status) == (CertificateStatus.ACTIVE, AgentStatus.ACTIVE)
+
 
 def verify(*, serial: str, now: datetime) -> Verification:
     """The certificate with this serial number; raises `CertificateNotFound`, for a malformed one too."""
@@ -79,6 +94,22 @@ def verify(*, serial: str, now: datetime) -> Verification:
 def query_of(serials: Iterable[int]) -> Query:
     """The statement that finds certificates by serial number."""
     return Query(_WITH_SERIALS, [sql.array(map(format_serial, serials))])
+
+
+def query_of_agents(agent_ids: Iterable[UUID]) -> Query:
+    """The statement that finds the latest certificate of each agent, in any state."""
+    return Query(_LATEST_OF_AGENTS, [sql.array(agent_ids)])
+
+
+def latest_of_agents(agent_ids: Collection[UUID], *, now: datetime) -> dict[UUID, Verification]:
+    """Map agents of the current environment to their latest certificates; without those that have none."""
+    return by_agent(sql.asked(*query_of_agents(agent_ids)) if agent_ids else [], now=now)
+
+
+def by_agent(rows: Iterable[Sequence[Any]], *, now: datetime) -> dict[UUID, Verification]:
+    """Map agents to what the rows of `query_of_agents` tell."""
+    found = verifications(rows, environment=environments.current(), now=now)
+    return {one.certificate.agent_id: one for one in found.values()}
 
 
 def verifications(

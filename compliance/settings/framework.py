@@ -47,6 +47,7 @@ INSTALLED_APPS = [
     "events.streaming",
     "delegation",
     "delegation.issuers",
+    "delegation.agent_keys",
     "delegation.stops",
     "delegation.reviews",
     "signals",

@@ -20,6 +20,7 @@ from compliance.core.identifiers import canonical_id, new_id, parse_id
 from compliance.tests.client import ApiClient
 from compliance.tests.console import populate
 from compliance.tests.description import description
+from delegation.agent_keys.tests.signers import Signer, register
 from delegation.issued.status_lists import LIST_SIZE
 from delegation.tests.factories import make_token_key
 from tenancy.tests.factories import make_key, make_tenant
@@ -45,6 +46,7 @@ BODIES: dict[str, Any] = {
     "revoke": {"reason": "r"},
     "reinstate": {"reason": "r"},
     "release": {"reason": "r"},
+    "keys": {"jwk": {"kty": "OKP", "crv": "Ed25519", "x": "A" * 43}},
     "sign": {"payload": {}},
     "review": {"verdict": "dismissed"},
     "delegation": {"chain": [{"sub": "a", "type": "human"}]},
@@ -95,6 +97,8 @@ def known(world_transaction: None) -> tuple[ApiClient, dict[str, str]]:
         "webhook_id": rows["webhooks_webhook"].id,
         "stream_id": rows["signals_stream"].id,
         "name_id": rows["otlp_tracedname"].id,
+        "key_id": register(agent, Signer().holder).id,
+        "tenant_id": tenant.id,
         "issuer_id": rows["issuers_trustedissuer"].id,
         "delivery_id": rows["webhooks_delivery"].id,
         "report_id": rows["reports_report"].id,

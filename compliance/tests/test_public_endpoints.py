@@ -76,6 +76,11 @@ def asked() -> Iterator[Ask]:
         message = {"payload": PAYLOAD, "signature": signed, "certificate_serial": serial}
         yield Ask("v1/verify/message", "POST", "v1/verify/message", message)
         yield Ask("v1/verify/message", "POST", "v1/verify/message", {**message, "payload": {}})
+    yield Ask(
+        "v1/key-directories/<str:tenant_id>",
+        "GET",
+        f"v1/key-directories/{tenant.id}?environment={environment}",
+    )
     authority = active.authority.serial_number
     yield Ask("v1/crl", "GET", f"v1/crl?environment={environment}")
     yield Ask("v1/crl/<str:serial>", "GET", f"v1/crl/{authority}")

@@ -21,6 +21,7 @@ from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.tests.client import ApiClient
 from compliance.tests.description import description
+from delegation.agent_keys.tests.signers import Signer, register
 from delegation.issued.status_lists import LIST_SIZE
 from delegation.stops.tests.factories import make_stop
 from delegation.tests.factories import make_issued_token, make_token_key
@@ -114,6 +115,8 @@ def built(world_transaction: None) -> World:
         "context": {"action_type": "api_call", "details": {}, "token": "x", "approval": "x"},
     }
     reason = {"reason": "x"}
+    signer = Signer()
+    key_id = str(register(agent, signer.holder).id)
     review = {
         "match": {"all": True}, "reviewer": "kim@example.com", "due_at": "2099-01-01T00:00:00Z",
         "every": "quarter",
@@ -127,6 +130,7 @@ def built(world_transaction: None) -> World:
         "registerAgent": {**registration, "owner": OWNER, "financial_scope": FINANCES, "agent_card": CARD},
         "updateAgent": {"name": "b", "backup_owner": OWNER, "financial_scope": FINANCES, "agent_card": CARD},
         "suspendAgent": reason, "reinstateAgent": reason, "retireAgent": reason,
+        "registerAgentKey": {"jwk": signer.holder.jwk}, "revokeAgentKey": reason,
         "revokeCertificate": reason, "revokeDelegation": reason,
         "issueDelegation": token,
         "signMessage": {"payload": {"a": 1}},
@@ -198,6 +202,7 @@ def built(world_transaction: None) -> World:
         "blueprint_id": str(kind.id), "renewal_id": renewal_id, "review_id": review_id,
         "stop_id": str(make_stop(tenant, match={"model_hash": "none"}).id),
         "approval_id": str(make_approved(agent).id), "applies_to": "tenant", "name_id": name_id,
+        "key_id": key_id, "tenant_id": str(tenant.id),
     }  # fmt: skip
     return World(client, paths, bodies)
 

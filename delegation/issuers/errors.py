@@ -19,12 +19,14 @@ class IdTokenFault(StrEnum):
     NOT_AN_ID_TOKEN = "not_an_id_token"
     WRONG_AUDIENCE = "wrong_audience"
     WRONG_AUTHORIZED_PARTY = "wrong_authorized_party"
+    WRONG_CLIENT = "wrong_client"
     EXPIRED = "expired"
     NOT_YET_VALID = "not_yet_valid"
     TOO_OLD = "too_old"
     INVALID_SUBJECT = "invalid_subject"
     CLAIM_NOT_PERMITTED = "claim_not_permitted"
     EMAIL_NOT_VERIFIED = "email_not_verified"
+    USED_BEFORE = "used_before"
 
 
 class IdTokenRefused(Exception):

@@ -1,7 +1,11 @@
-"""Verification of ID tokens (OpenID Connect Core 1.0 §2, §3.1.3.7) that a client hands in for a human."""
+"""Verification of ID tokens (OpenID Connect Core 1.0 §2, §3.1.3.7) that a client hands in for a human.
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+An identity assertion grant (ID-JAG, draft-ietf-oauth-identity-assertion-authz-grant) is like one, but made
+for this service and one client.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -13,10 +17,12 @@ from delegation.issuers.errors import IdTokenFault, IdTokenRefused
 from delegation.issuers.key_sets import IssuerKey
 from delegation.jose import compact
 from delegation.jose.compact import CompactJws
+from delegation.jose.dpop import MAX_ID_LENGTH
 from delegation.jose.tokens import LATEST_TIME, SubjectIdentifier
 
 MAX_LENGTH: Final = 16_384
 LEEWAY_SECONDS: Final = 60
+JAG_TYPE: Final = "oauth-id-jag+jwt"
 MOST_AUDIENCES: Final = 20
 REFUSED_HEADERS: Final = frozenset({"crit", "jku", "jwk", "x5u", "x5c", "b64", "zip", "enc", "cty"})
 """Members that bring a key or ask for an unsupported extension; `x5t` and unknown members are ignored."""
@@ -37,11 +43,25 @@ class IssuerTrust:
 
 
 @dataclass(frozen=True)
+class JagRules:
+    """The requirements for an identity assertion grant: for this service, and for one of these clients."""
+
+    audience: str
+    clients: Collection[str]
+
+
+@dataclass(frozen=True)
 class VerifiedHuman:
-    """The human an ID token names: `name` by `subject_claim`, `identifier` by `iss` and `sub`."""
+    """The human an ID token names: `name` by `subject_claim`, `identifier` by `iss` and `sub`.
+
+    `jti`, and what the issuer grants (`scope`, `resources`), are of an identity assertion grant.
+    """
 
     name: str
     identifier: SubjectIdentifier
+    jti: str = ""
+    scope: str | None = None
+    resources: Sequence[str] = ()
 
 
 def parse(text: str) -> tuple[CompactJws, str]:
@@ -62,13 +82,15 @@ def verify(
     trust: IssuerTrust,
     keys: Callable[[str | None], Sequence[IssuerKey]],
     now: datetime,
+    grant: JagRules | None = None,
 ) -> VerifiedHuman:
     """Return the human of an ID token that the issuer made for one of the audiences, within `max_age`.
 
+    With `grant`, of an identity assertion grant by these rules, whose `jti` is still to be used up.
     `keys(kid)` gives the issuer's keys, fetched again if the named one was not among them. Raises:
     IdTokenRefused, and what `keys` raises.
     """
-    algorithm, kid = _check_header(token.header, trust)
+    algorithm, kid = _check_header(token.header, trust, "jwt" if grant is None else JAG_TYPE)
     _check_signature(token, algorithm, key_sets.candidates(keys(kid), algorithm=algorithm, kid=kid))
     claims = token.payload
     if claims.get("iss") != trust.issuer:
@@ -76,17 +98,34 @@ def verify(
     # Logout tokens and security event tokens have `events`; a token with `cnf` is no bearer token.
     if "events" in claims or "cnf" in claims:
         raise IdTokenRefused(IdTokenFault.NOT_AN_ID_TOKEN)
-    _check_audience(claims, trust)
+    if grant is None:
+        _check_audience(claims, trust)
+    elif claims.get("aud") not in (grant.audience, [grant.audience]):
+        raise IdTokenRefused(IdTokenFault.WRONG_AUDIENCE)
+    elif claims.get("client_id") not in grant.clients:
+        raise IdTokenRefused(IdTokenFault.WRONG_CLIENT)
     _check_times(claims, trust, now)
     for name, permitted in trust.required_claims.items():
         value = claims.get(name)
         values = value if isinstance(value, list) else [value]
         if not any(isinstance(one, str) and one in permitted for one in values):
             raise IdTokenRefused(IdTokenFault.CLAIM_NOT_PERMITTED)
-    return _human(claims, trust)
+    human = _human(claims, trust)
+    return human if grant is None else _with_grant(human, claims)
 
 
-def _check_header(header: dict[str, Any], trust: IssuerTrust) -> tuple[str, str | None]:
+def _with_grant(human: VerifiedHuman, claims: dict[str, Any]) -> VerifiedHuman:
+    jti, scope, stated = claims.get("jti"), claims.get("scope"), claims.get("resource", [])
+    resources = [stated] if isinstance(stated, str) else stated
+    is_known = isinstance(resources, list) and all(isinstance(one, str) for one in resources)
+    if not isinstance(jti, str) or not 1 <= len(jti) <= MAX_ID_LENGTH or not isinstance(scope, str | None):
+        raise IdTokenRefused(IdTokenFault.MALFORMED)
+    if not is_known:
+        raise IdTokenRefused(IdTokenFault.MALFORMED)
+    return replace(human, jti=jti, scope=scope, resources=resources)
+
+
+def _check_header(header: dict[str, Any], trust: IssuerTrust, typ: str) -> tuple[str, str | None]:
     """Return the algorithm and the key id, both unverified. Raises: IdTokenRefused."""
     algorithm, kid, kind = header.get("alg"), header.get("kid"), header.get("typ", "JWT")
     if not isinstance(algorithm, str) or algorithm not in trust.algorithms.intersection(key_sets.ALGORITHMS):
@@ -94,7 +133,7 @@ def _check_header(header: dict[str, Any], trust: IssuerTrust) -> tuple[str, str 
     if not REFUSED_HEADERS.isdisjoint(header):
         raise IdTokenRefused(IdTokenFault.UNSUPPORTED_HEADER)
     # RFC 8725 §3.11: an access token, a logout token or a delegation says so here.
-    if not isinstance(kind, str) or kind.lower().removeprefix("application/") != "jwt":
+    if not isinstance(kind, str) or kind.lower().removeprefix("application/") != typ:
         raise IdTokenRefused(IdTokenFault.UNSUPPORTED_TYPE)
     if not isinstance(kid, str | None):
         raise IdTokenRefused(IdTokenFault.MALFORMED)

@@ -9,19 +9,27 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiRespo
 from rest_framework import serializers
 
 from compliance.api.rest.schema import STATUS_TEXT
+from delegation.oauth.agent_clients import ASSERTION_TYPE, CLIENT_CREDENTIALS, JWT_BEARER
 from delegation.oauth.errors import OAuthErrorCode
 from delegation.oauth.exchange import ACCESS_TOKEN, GRANT_TYPE, ID_TOKEN, agent_type
 from delegation.oauth.forms import MEDIA_TYPE
 
 
 class TokenRequestSerializer(serializers.Serializer[Any]):
-    """RFC 8693 §2.1. `client_id` and `client_secret` only where the client authenticates in the body."""
+    """RFC 8693 §2.1, RFC 6749 §4.4, RFC 7523. `client_*` where the client authenticates in the body."""
 
-    grant_type = serializers.ChoiceField(choices=[GRANT_TYPE])
-    subject_token = serializers.CharField(help_text="On whose behalf: an ID token or a delegation token.")
-    subject_token_type = serializers.CharField(help_text="`urn:ietf:params:oauth:token-type:id_token` …")
-    actor_token = serializers.CharField(help_text="The agent that acts: its DID or id, or its token.")
-    actor_token_type = serializers.CharField(help_text=f"`{agent_type()}` for a DID or id.")
+    grant_type = serializers.ChoiceField(choices=[GRANT_TYPE, CLIENT_CREDENTIALS, JWT_BEARER])
+    subject_token = serializers.CharField(
+        required=False, help_text="On whose behalf: an ID token, ID-JAG or delegation token."
+    )
+    subject_token_type = serializers.CharField(
+        required=False, help_text="`urn:ietf:params:oauth:token-type:id_token` …"
+    )
+    actor_token = serializers.CharField(
+        required=False, help_text="The agent that acts: its DID or id, or its token."
+    )
+    actor_token_type = serializers.CharField(required=False, help_text=f"`{agent_type()}` for a DID or id.")
+    assertion = serializers.CharField(required=False, help_text="An ID-JAG, for `jwt-bearer`.")
     scope = serializers.CharField(required=False, help_text="Space-delimited actions.")
     audience = serializers.CharField(required=False, help_text="For whom the token is.")
     resource = serializers.CharField(required=False, help_text="The same as an absolute URI (RFC 8707).")
@@ -33,6 +41,8 @@ class TokenRequestSerializer(serializers.Serializer[Any]):
     )
     client_id = serializers.CharField(required=False, help_text="The API key's id.")
     client_secret = serializers.CharField(required=False, help_text="The API key.")
+    client_assertion_type = serializers.CharField(required=False, help_text=f"`{ASSERTION_TYPE}`")
+    client_assertion = serializers.CharField(required=False, help_text="An agent's JWT (RFC 7523).")
 
 
 class TokenResponseSerializer(serializers.Serializer[Any]):
@@ -62,7 +72,9 @@ class MetadataSerializer(serializers.Serializer[Any]):
     jwks_uri = serializers.CharField()
     response_types_supported = serializers.ListField(child=serializers.CharField())
     grant_types_supported = serializers.ListField(child=serializers.CharField())
+    authorization_grant_profiles_supported = serializers.ListField(child=serializers.CharField())
     token_endpoint_auth_methods_supported = serializers.ListField(child=serializers.CharField())
+    token_endpoint_auth_signing_alg_values_supported = serializers.ListField(child=serializers.CharField())
     dpop_signing_alg_values_supported = serializers.ListField(child=serializers.CharField())
     introspection_endpoint_auth_methods_supported = serializers.ListField(child=serializers.CharField())
     revocation_endpoint_auth_methods_supported = serializers.ListField(child=serializers.CharField())
@@ -90,6 +102,17 @@ class ClientScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
             {"type": "http", "scheme": "basic"},
             {"type": "http", "scheme": "bearer", "bearerFormat": "API key"},
         ]
+
+
+class AgentScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    """An agent's assertion by a key of its own, in the form."""
+
+    target_class = "delegation.oauth.agent_clients.AgentAuthentication"
+    name = "agentAssertion"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
+        flow = {"tokenUrl": f"{settings.BASE_URL}/oauth/token", "scopes": {}}
+        return {"type": "oauth2", "description": "private_key_jwt", "flows": {"clientCredentials": flow}}
 
 
 def errors(*statuses: int) -> dict[int, OpenApiResponse]:

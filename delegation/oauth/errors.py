@@ -28,6 +28,7 @@ class OAuthErrorCode(StrEnum):
 
     INVALID_REQUEST = "invalid_request"
     INVALID_CLIENT = "invalid_client"
+    INVALID_GRANT = "invalid_grant"
     UNAUTHORIZED_CLIENT = "unauthorized_client"
     UNSUPPORTED_GRANT_TYPE = "unsupported_grant_type"
     UNSUPPORTED_TOKEN_TYPE = "unsupported_token_type"
@@ -66,9 +67,14 @@ class UnauthorizedClient(OAuthError):
     message = "This API key may not do that"
 
 
+class InvalidGrant(OAuthError):
+    code = OAuthErrorCode.INVALID_GRANT
+    message = "The assertion grants nothing"
+
+
 class UnsupportedGrantType(OAuthError):
     code = OAuthErrorCode.UNSUPPORTED_GRANT_TYPE
-    message = "The only grant type is urn:ietf:params:oauth:grant-type:token-exchange"
+    message = "The only grant type of API keys is token exchange; agents use client_credentials, jwt-bearer"
 
 
 class InvalidScope(OAuthError):

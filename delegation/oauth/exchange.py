@@ -21,10 +21,11 @@ from compliance.core.plain_text import is_plain_text
 from delegation import errors, services
 from delegation.issuers import services as issuers
 from delegation.issuers.errors import IdTokenRefused
+from delegation.issuers.id_tokens import VerifiedHuman
 from delegation.issuing.applications import Grant
 from delegation.issuing.issuance import IssuedDelegation
 from delegation.jose import tokens
-from delegation.jose.tokens import Chain, ChainActor, ChainActorType, Delegation, SubjectIdentifier
+from delegation.jose.tokens import Chain, ChainActor, ChainActorType, Delegation
 from delegation.oauth.errors import (
     InvalidDpopProof,
     InvalidRequest,
@@ -39,6 +40,7 @@ GRANT_TYPE = "urn:ietf:params:oauth:grant-type:token-exchange"
 ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
 JWT = "urn:ietf:params:oauth:token-type:jwt"
 ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token"
+ID_JAG = "urn:ietf:params:oauth:token-type:id-jag"
 DELEGATION_TYPES = (ACCESS_TOKEN, JWT)
 
 
@@ -70,8 +72,8 @@ def read(form: Form) -> ExchangeRequest:
     if form.require("grant_type") != GRANT_TYPE:
         raise UnsupportedGrantType()
     subject_token, subject_type = form.require("subject_token"), form.require("subject_token_type")
-    if subject_type not in (ID_TOKEN, *DELEGATION_TYPES):
-        raise InvalidRequest("subject_token_type: must be an id_token, access_token or jwt")
+    if subject_type not in (ID_TOKEN, ID_JAG, *DELEGATION_TYPES):
+        raise InvalidRequest("subject_token_type: must be an id_token, id-jag, access_token or jwt")
     if form.get("actor_token") is None:
         raise InvalidRequest("actor_token is missing: a token names the agent that acts; none impersonates")
     actor_type = form.require("actor_token_type")
@@ -89,8 +91,8 @@ def read(form: Form) -> ExchangeRequest:
         actor_token=form.require("actor_token"),
         actor_type=actor_type,
         issued_type=issued_type,
-        scope=_scope(form.get("scope")),
-        audience=_audience(form.all("audience"), form.all("resource")),
+        scope=read_scope(form.get("scope")),
+        audience=read_audience(form.all("audience"), form.all("resource")),
         bound_to=bound_to,
     )
 
@@ -103,15 +105,18 @@ def exchange(*, tenant_id: UUID, asked: ExchangeRequest, actor: Actor, now: date
     """
     try:
         agent_id = _acting_agent(asked, now)
-        chain, subject, parent = _subject(tenant_id, asked, now)
-        grant = Grant(
-            chain=(*chain, _link(chain, agent_id)),
+        chain, human, parent = _subject(tenant_id, asked, actor, now)
+        scope, audience = asked.scope, asked.audience
+        if human is not None:
             # An ID token grants no action by itself.
-            scope=asked.scope if parent is not None else asked.scope or "",
-            audience=asked.audience,
+            scope, audience = bounded(human, scope, audience)
+        grant = Grant(
+            chain=(*chain, link(chain, agent_id)),
+            scope=scope,
+            audience=audience,
             bound_to=asked.bound_to,
             proven_key=asked.proven_key,
-            subject=subject,
+            subject=human.identifier if human else None,
         )
         return services.issue(
             tenant_id=tenant_id, agent_id=agent_id, grant=grant, parent=parent, actor=actor, now=now
@@ -142,7 +147,8 @@ def _as_oauth(error: ServiceError) -> ServiceError:
     return error
 
 
-def _scope(text: str | None) -> str | None:
+def read_scope(text: str | None) -> str | None:
+    """The scope that a form asks for, normalised. Raises: InvalidScope."""
     if text is None:
         return None
     try:
@@ -154,7 +160,7 @@ def _scope(text: str | None) -> str | None:
     return scope
 
 
-def _audience(audiences: Sequence[str], resources: Sequence[str]) -> str | None:
+def read_audience(audiences: Sequence[str], resources: Sequence[str]) -> str | None:
     """The one `aud` that audiences and resources name. Raises: InvalidTarget."""
     for resource in resources:
         # RFC 8707 §2: an absolute URI without a fragment.
@@ -174,6 +180,22 @@ def _audience(audiences: Sequence[str], resources: Sequence[str]) -> str | None:
     return found[0] if found else None
 
 
+def bounded(human: VerifiedHuman, scope: str | None, audience: str | None) -> tuple[str, str | None]:
+    """The scope and audience that are asked for, within what the human's issuer granted, if it says so.
+
+    Raises: InvalidScope, InvalidTarget.
+    """
+    granted = scope if human.scope is None else read_scope(human.scope)
+    scope = granted if scope is None else scope
+    if not set((scope or "").split()) <= set((granted or "").split()):
+        raise InvalidScope("scope: goes beyond what the issuer of the grant states")
+    if human.resources:
+        audience = audience or read_audience([], human.resources)
+        if audience not in human.resources:
+            raise InvalidTarget("resource: not one that the issuer of the grant states")
+    return scope or "", audience
+
+
 def _acting_agent(asked: ExchangeRequest, now: datetime) -> UUID:
     """The agent that the actor token is of, or names. Raises: OAuthError, AgentNotFound."""
     if asked.actor_type == agent_type():
@@ -191,15 +213,21 @@ def _acting_agent(asked: ExchangeRequest, now: datetime) -> UUID:
 
 
 def _subject(
-    tenant_id: UUID, asked: ExchangeRequest, now: datetime
-) -> tuple[Chain, SubjectIdentifier | None, Delegation | None]:
+    tenant_id: UUID, asked: ExchangeRequest, actor: Actor, now: datetime
+) -> tuple[Chain, VerifiedHuman | None, Delegation | None]:
     """The start of the chain, and the verified root of an ID token, or the delegation token as the parent."""
-    if asked.subject_type != ID_TOKEN:
+    if asked.subject_type in DELEGATION_TYPES:
         parent = _delegation(asked.subject_token, "subject_token", now)
         return parent.chain, None, parent
     try:
-        human = issuers.verify_id_token(tenant_id=tenant_id, token=asked.subject_token, now=now)
-        return (ChainActor(human.name, ChainActorType.HUMAN),), human.identifier, None
+        if asked.subject_type == ID_JAG:
+            client = actor.id.removeprefix("api_key:")
+            human = issuers.verify_grant(
+                tenant_id=tenant_id, token=asked.subject_token, clients=[client], now=now
+            )
+        else:
+            human = issuers.verify_id_token(tenant_id=tenant_id, token=asked.subject_token, now=now)
+        return (ChainActor(human.name, ChainActorType.HUMAN),), human, None
     except IdTokenRefused as refused:
         raise InvalidRequest(f"subject_token: {refused.fault}") from refused
     except ValueError as error:
@@ -214,7 +242,7 @@ def _delegation(token: str, parameter: str, now: datetime) -> Delegation:
     return found.delegation
 
 
-def _link(chain: Chain, agent_id: UUID) -> ChainActor:
+def link(chain: Chain, agent_id: UUID) -> ChainActor:
     """The agent as the chain's next actor: an agent, or one below an agent."""
     did = str(AgentDid(environments.current(), agent_id))
     if any(one.sub == did for one in chain):

@@ -1,7 +1,8 @@
 """`/oauth/token` (RFC 8693), `introspect` (RFC 7662), `revoke` (RFC 7009) and the metadata (RFC 8414)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
@@ -10,6 +11,7 @@ from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from drf_spectacular.utils import extend_schema, inline_serializer
 from rest_framework import serializers
+from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -25,9 +27,10 @@ from delegation import examples, proofs, services
 from delegation.errors import IssuedByAnother
 from delegation.jose.holder_keys import ALGORITHMS
 from delegation.lifecycle import JWKS_MAX_AGE
-from delegation.oauth import clients, description, errors, exchange, forms
+from delegation.oauth import agent_clients, clients, description, errors, exchange, forms
+from delegation.oauth.agent_clients import AgentClient
 from delegation.oauth.errors import UnauthorizedClient
-from delegation.oauth.exchange import DELEGATION_TYPES, GRANT_TYPE, agent_type
+from delegation.oauth.exchange import ACCESS_TOKEN, DELEGATION_TYPES, GRANT_TYPE, agent_type
 from delegation.serializers import IntrospectionSerializer, shown_introspection
 from tenancy import keys
 
@@ -48,9 +51,8 @@ class OAuthViewSet(ApiViewSet):
     """
 
     schema_tag = "OAuth"
-    authentication_classes = (clients.ClientAuthentication,)
+    authentication_classes: Sequence[type[BaseAuthentication]] = (clients.ClientAuthentication,)
     required_scopes: ClassVar = {
-        "create": Scope.DELEGATIONS_ISSUE,
         "introspect": Scope.TOKENS_INTROSPECT,
         "revoke": Scope.DELEGATIONS_REVOKE,
     }
@@ -66,43 +68,6 @@ class OAuthViewSet(ApiViewSet):
 
     def get_exception_handler(self) -> Callable[..., Any]:
         return errors.handle
-
-    @extend_schema(
-        operation_id="exchangeToken",
-        summary="Exchange a token for a delegation to an agent (RFC 8693)",
-        description=(
-            "The new token's chain is the subject's and the agent that `actor_token` names. An ID token "
-            "of a trusted issuer makes its root `verified`. The client is an API key with the scope "
-            "`delegations:issue`: by HTTP Basic with its id and itself, in the body, or as a bearer."
-        ),
-        parameters=[description.DPOP],
-        request={forms.MEDIA_TYPE: description.TokenRequestSerializer},
-        examples=[description.EXCHANGE, description.EXCHANGED],
-        responses={200: description.TokenResponseSerializer, **description.errors()},
-    )
-    def create(self, request: ApiRequest) -> Response:
-        moment, wanted = now(), exchange.read(forms.of(request._request))
-        proven = proofs.proven_key(proof=request.headers.get("DPoP"), path=TOKEN_PATH, now=moment)
-        issued = exchange.exchange(
-            tenant_id=request.auth.tenant_id,
-            asked=replace(wanted, proven_key=proven),
-            actor=Actor.api_key(request.auth.id),
-            now=moment,
-        )
-        delegation = issued.delegation
-        return Response(
-            {
-                "access_token": issued.token,
-                "issued_token_type": wanted.issued_type,
-                "token_type": "DPoP" if delegation.bound_to else "Bearer",
-                "expires_in": delegation.expires_at - delegation.issued_at,
-                "scope": delegation.scope,
-            },
-            # RFC 9449 §8.2: the nonce for the next proof.
-            headers={"DPoP-Nonce": proofs.current_nonce(now=moment)}
-            if settings.DPOP_NONCE_REQUIRED
-            else None,
-        )
 
     @extend_schema(
         operation_id="introspectToken",
@@ -145,6 +110,59 @@ class OAuthViewSet(ApiViewSet):
         return Response({})
 
 
+class TokenViewSet(OAuthViewSet):
+    """The token endpoint, for API keys and for agents."""
+
+    authentication_classes = (agent_clients.AgentAuthentication, clients.ClientAuthentication)
+    required_scopes: ClassVar = {"create": Scope.DELEGATIONS_ISSUE}
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        with environments.use(agent_clients.environment_of(request) or environments.current()):
+            return super().dispatch(request, *args, **kwargs)
+
+    @extend_schema(
+        operation_id="exchangeToken",
+        summary="Exchange a token for a delegation to an agent, or issue an agent its own",
+        description=(
+            "Token exchange (RFC 8693): the new token's chain is the subject's and the agent that "
+            "`actor_token` names. An ID token or ID-JAG of a trusted issuer makes its root `verified`. The "
+            "client is an API key with the scope `delegations:issue`: by HTTP Basic with its id and itself, "
+            "in the body, or as a bearer. An agent authenticates by `private_key_jwt` with a key of its own, "
+            "and asks by `client_credentials` for itself alone, or by `jwt-bearer` with an ID-JAG in "
+            "`assertion` on behalf of a person."
+        ),
+        parameters=[description.DPOP],
+        request={forms.MEDIA_TYPE: description.TokenRequestSerializer},
+        examples=[description.EXCHANGE, description.EXCHANGED],
+        responses={200: description.TokenResponseSerializer, **description.errors()},
+    )
+    def create(self, request: ApiRequest) -> Response:
+        moment, form, client = now(), forms.of(request._request), request.auth
+        prove = partial(proofs.proven_key, proof=request.headers.get("DPoP"), path=TOKEN_PATH, now=moment)
+        if isinstance(client, AgentClient):
+            issued_type = ACCESS_TOKEN
+            issued = agent_clients.issue(client=client, form=form, proven_key=prove(), now=moment)
+        else:
+            wanted = exchange.read(form)
+            issued_type, asked = wanted.issued_type, replace(wanted, proven_key=prove())
+            actor = Actor.api_key(client.id)
+            issued = exchange.exchange(tenant_id=client.tenant_id, asked=asked, actor=actor, now=moment)
+        delegation = issued.delegation
+        return Response(
+            {
+                "access_token": issued.token,
+                "issued_token_type": issued_type,
+                "token_type": "DPoP" if delegation.bound_to else "Bearer",
+                "expires_in": delegation.expires_at - delegation.issued_at,
+                "scope": delegation.scope,
+            },
+            # RFC 9449 §8.2: the nonce for the next proof.
+            headers={"DPoP-Nonce": proofs.current_nonce(now=moment)}
+            if settings.DPOP_NONCE_REQUIRED
+            else None,
+        )
+
+
 class MetadataViewSet(PublicViewSet):
     schema_tag = "OAuth"
 
@@ -177,8 +195,10 @@ def document() -> dict[str, Any]:
         "revocation_endpoint": f"{settings.BASE_URL}/oauth/revoke",
         "jwks_uri": f"{settings.BASE_URL}/.well-known/jwks.json",
         "response_types_supported": [],
-        "grant_types_supported": [GRANT_TYPE],
-        "token_endpoint_auth_methods_supported": methods,
+        "grant_types_supported": [GRANT_TYPE, agent_clients.CLIENT_CREDENTIALS, agent_clients.JWT_BEARER],
+        "authorization_grant_profiles_supported": [agent_clients.JAG_PROFILE],
+        "token_endpoint_auth_methods_supported": [*methods, agent_clients.METHOD],
+        "token_endpoint_auth_signing_alg_values_supported": list(agent_clients.ALGORITHMS),
         "dpop_signing_alg_values_supported": list(ALGORITHMS),
         "introspection_endpoint_auth_methods_supported": methods,
         "revocation_endpoint_auth_methods_supported": methods,

@@ -126,9 +126,7 @@ def test_a_library_of_credentials_reads_its_status(client: ApiClient, tenant: Te
 
 def test_the_guides_code_verifies_it(client: ApiClient, tenant: Tenant) -> None:
     guide = (
-        (Path(settings.BASE_DIR) / "docs" / "delegation.md")
-        .read_text()
-        .partition("## Credentials of agents")[2]
+        (Path(settings.BASE_DIR) / "sdk/docs/verify-offline.md").read_text().partition("## A credential")[2]
     )
     code = guide.partition("```python\n")[2].partition("```")[0]
     names = {

@@ -18,7 +18,7 @@ from delegation.tests.factories import CHAIN, make_token
 from tenancy.models import Tenant
 from tenancy.tests.factories import make_test_key
 
-GUIDE = Path(settings.BASE_DIR) / "docs" / "delegation.md"
+GUIDE = Path(settings.BASE_DIR) / "sdk" / "docs" / "verify-offline.md"
 
 
 @pytest.fixture

@@ -36,6 +36,8 @@ NAMES: Final = {
     "access_reviews": "list=listAccessReviews open=openAccessReview get=getAccessReview "
     "update=updateAccessReview items=listAccessReviewItems decide=decideAccessReviewItem "
     "decide_all=decideAccessReviewItems record=getAccessReviewRecord",
+    "agent_keys": "list=listAgentKeys register=registerAgentKey revoke=revokeAgentKey "
+    "directory=getKeyDirectory",
     "authorities": "list=getAuthorities get=getAuthority crl=getRevocationList "
     "crl_of=getRevocationListOfAuthority crl_part=getPartialRevocationList ocsp=askOcsp "
     "ocsp_by_address=askOcspByAddress",
@@ -90,8 +92,10 @@ REPEATABLE: Final = {
     *("verifyDelegation", "verifyMessage"),
 }
 """POST requests that do no harm when sent twice."""
-CREDENTIALS: Final = {"client_id", "client_secret"}
+CREDENTIALS: Final = {"client_id", "client_secret", "client_assertion", "client_assertion_type", "assertion"}
 """Left out: the client authenticates with its API key in a header."""
+FIRST: Final = {"grant_type"}
+"""Their first value is the one for a client with an API key."""
 SECRETS: Final = {"access_token", "credential", "receipt", "secret", "token"}
 """Fields of results that no repr shows."""
 FORM, JSON = "application/x-www-form-urlencoded", "application/json"
@@ -188,7 +192,7 @@ class Generator:
         of = self._resolved(schema)
         hint = self._hint(schema, of, is_argument=True)
         plain = snake(name) + ("_" if keyword.iskeyword(name) or name in ("type", "format") else "")
-        if len(of.get("enum", ())) == 1 and not default:
+        if of.get("enum") and not default and (len(of["enum"]) == 1 or name in FIRST):
             default = json.dumps(of["enum"][0])
         if default == "UNSET":
             hint = f"{hint.removesuffix(' | None')} | Unset{' | None' * hint.endswith(' | None')}"

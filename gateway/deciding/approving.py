@@ -20,7 +20,7 @@ from gateway.approvals.services import MOST_PENDING
 from gateway.deciding.decisions import Passage
 from gateway.deciding.refusals import GatewayRefused
 from gateway.deciding.requests import APPROVAL, DecisionRequest
-from gateway.models import AskPolicy, GatewayCredential
+from gateway.models import AskPolicy
 
 REQUIRED: Final = "approval_required"
 MESSAGE: Final = "A person must approve this request"
@@ -42,7 +42,7 @@ def settled(passage: Passage, *, request: DecisionRequest, policy: AskPolicy) ->
         "risk_band": passage.risk_band,
         "now": request.now,
     }
-    decision_id, is_proven = UUID(new_id_at(request.now)), passage.credential is GatewayCredential.DPOP
+    decision_id, is_proven = UUID(new_id_at(request.now)), passage.credential.is_proven
     try:
         with environments.atomic():
             if request.receipt is not None:

@@ -6,18 +6,24 @@ that this process did not read a moment ago.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from uuid import UUID
 
 from certificates.pki.serials import environment_of, parse_serial
 from certificates.public import verification
-from certificates.public.verification import query_of
+from certificates.public.verification import query_of, query_of_agents
 from compliance.api.endpoint import Deferred
 from compliance.core import environments
 from compliance.core.errors import ServiceError
 from compliance.stores.asking import Asker
+from compliance.stores.async_postgres import Query
 from delegation import proofs, standing
 from delegation import services as delegation
+from delegation.agent_keys import message_signatures
+from delegation.agent_keys.errors import SignatureFault, SignatureRejected
+from delegation.agent_keys.message_signatures import RequestSignature, SignedRequest
+from delegation.agent_keys.models import AgentKey
 from delegation.errors import ProofRejected, RejectionReason
 from delegation.jose.dpop import Proof
 from delegation.jose.tokens import Delegation
@@ -26,11 +32,22 @@ from gateway.deciding import approving, decisions, known_policies, known_routes,
 from gateway.deciding.decisions import Passage
 from gateway.deciding.known_policies import TenantPolicies
 from gateway.deciding.known_routes import PLAIN
-from gateway.deciding.refusals import GatewayRefused, ScopeViolated, invalid_token, proof_refused
+from gateway.deciding.refusals import (
+    GatewayRefused,
+    ScopeViolated,
+    invalid_token,
+    proof_refused,
+    signature_refused,
+)
 from gateway.deciding.requests import DecisionRequest, action_of, credential_of, original_of
 from gateway.errors import RouteNotFound
 from gateway.models import GatewayCredential, GatewayRoute
 
+_COLUMNS = [field.attname for field in AgentKey._meta.concrete_fields]
+_KEYS = f"""
+SELECT {", ".join(_COLUMNS)} FROM {AgentKey._meta.db_table}
+WHERE thumbprint = ANY($1::text[]) AND revoked_at IS NULL
+"""  # noqa: S608  (only names of columns and of a table are put into the text)
 _MESSAGES = {
     RejectionReason.EXPIRED: "The token has expired",
     RejectionReason.NOT_YET_VALID: "The token is not valid yet",
@@ -41,7 +58,8 @@ _MESSAGES = {
 class _Case:
     """A question on its way to its answer: `outcome` once there is one.
 
-    `text`: the token, or the serial number, which is `number` if it is one of the current environment.
+    `text`: the token, or the serial number, which is `number` if it is one of the current environment. `key`
+    is the one by which the request says it is signed.
     """
 
     request: DecisionRequest
@@ -51,6 +69,8 @@ class _Case:
     text: str = ""
     number: int | None = None
     token: Delegation | None = None
+    signature: RequestSignature | None = None
+    key: AgentKey | None = None
     outcome: Passage | ServiceError | None = None
 
     @property
@@ -73,15 +93,19 @@ async def decide(
     named = {(one.tenant_id, one.route) for one in requests if one.route is not None}
     routes = await known_routes.find(named, asker)
     _each(cases, lambda case: _read(case, routes))
-    proven = [case for case in cases if case.is_open and case.kind is GatewayCredential.DPOP]
-    check = proofs.begin_check([_proof(case) for case in proven], now=moment) if proven else ProofCheck([])
+    await _find_keys(cases, asker)
+    proven = [case for case in cases if case.is_open and case.kind.is_proven]
+    check = ProofCheck([_proof(case, now=moment) for case in proven])
     # Before anybody is asked, so that no row is read for a refused token.
     _refuse_unproven(proven, check.found)
     tokens = [case.token for case in cases if case.is_open and case.token is not None]
     serials = {case.number for case in cases if case.is_open and case.number is not None}
-    queries = ([standing.query(tokens, now=moment)] if tokens else []) + (
-        [query_of(serials)] if serials else []
-    )
+    signers = {case.key.agent_id for case in cases if case.is_open and case.key is not None}
+    queries = [
+        *([standing.query(tokens, now=moment)] if tokens else []),
+        *([query_of(serials)] if serials else []),
+        *([query_of_agents(signers)] if signers else []),
+    ]
     found, answers = await asker.ask(queries, check.commands)
     _refuse_unproven(proven, check.settled(answers))
     rows = iter(found)
@@ -90,6 +114,7 @@ async def decide(
     verified = verification.verifications(
         next(rows) if serials else [], environment=environments.current(), now=moment
     )
+    of_signers = verification.by_agent(next(rows) if signers else [], now=moment)
 
     def settle(case: _Case) -> None:
         route, action, tenant_id = case.route, case.action, case.request.tenant_id
@@ -98,6 +123,9 @@ async def decide(
             case.outcome = decisions.of_token(
                 route, action, case.kind, case.token, stand, tenant_id=tenant_id
             )
+        elif case.key is not None:
+            found, owner = of_signers.get(case.key.agent_id), case.key.tenant_id
+            case.outcome = decisions.of_signature(route, action, found, owner=owner, tenant_id=tenant_id)
         else:
             certificate = None if case.number is None else verified.get(case.number)
             case.outcome = decisions.of_serial(route, action, certificate, tenant_id=tenant_id)
@@ -147,7 +175,9 @@ def _read(case: _Case, routes: Mapping[tuple[UUID, str], GatewayRoute]) -> None:
         case.route = route
     case.action = action_of(request, case.route)
     case.kind, case.text = credential_of(request, case.route)
-    if case.kind is not GatewayCredential.SERIAL:
+    if case.kind is GatewayCredential.HTTPSIG:
+        _read_signature(case)
+    elif case.kind is not GatewayCredential.SERIAL:
         _read_token(case)
     elif (number := parse_serial(case.text)) and environment_of(number) is environments.current():
         case.number = number
@@ -178,18 +208,59 @@ def _read_token(case: _Case) -> None:
         original_of(case.request)
 
 
-def _proof(case: _Case) -> PresentedProof:
+def _read_signature(case: _Case) -> None:
+    original, now = original_of(case.request), case.request.now
+    try:
+        asked = SignedRequest(original.method, original.uri, case.request.headers)
+        found = message_signatures.read(asked, now=now)
+    except SignatureRejected as rejected:
+        raise signature_refused(case.route, rejected, now=now) from rejected
+    if case.route.nonce_required and not proofs.is_accepted(found.nonce or "", now=now):
+        lacking = SignatureRejected(SignatureFault.NONCE, "it must carry the nonce given here")
+        raise signature_refused(case.route, lacking, now=now)
+    case.signature = found
+
+
+async def _find_keys(cases: Sequence[_Case], asker: Asker) -> None:
+    """Find the keys that signed requests name, in the current environment; refuse where there is none."""
+    signed = [(case, case.signature) for case in cases if case.is_open and case.signature is not None]
+    if not signed:
+        return
+    (rows,), _ = await asker.ask([Query(_KEYS, [[signature.keyid for _, signature in signed]])])
+    found = [AgentKey.from_db(environments.alias(), _COLUMNS, row) for row in rows]
+    keys = {key.thumbprint: key for key in found}
+    for case, signature in signed:
+        case.key = keys.get(signature.keyid)
+        if case.key is None:
+            unknown = SignatureRejected(SignatureFault.KEY_UNKNOWN, "no agent has this key in force")
+            case.outcome = signature_refused(case.route, unknown, now=case.request.now)
+
+
+def _proof(case: _Case, *, now: datetime) -> Proof | ServiceError:
+    """The proof in a request, not yet checked for replay, or why it does not hold."""
+    if case.signature is not None and case.key is not None:
+        try:
+            return case.signature.checked(case.key.holder)
+        except SignatureRejected as rejected:
+            return rejected
     original = original_of(case.request)
     proof, needs_nonce = case.request.proof or "", case.route.nonce_required
-    return PresentedProof(proof, original.method, original.uri, case.text, needs_nonce)
+    presented = PresentedProof(proof, original.method, original.uri, case.text, needs_nonce)
+    return proofs.begin_check([presented], now=now).found[0]
 
 
 def _refuse_unproven(cases: Sequence[_Case], found: Sequence[Proof | ServiceError]) -> None:
     """Refuse the cases whose proof does not count, or is of another key than the token's."""
     for case, proof in zip(cases, found, strict=True):
-        if isinstance(proof, ProofRejected):
+        if isinstance(proof, ProofRejected) and case.signature is not None:
+            # Of a signature that is right, only a second use is refused.
+            used = SignatureRejected(SignatureFault.USED, "it was used before")
+            case.outcome = signature_refused(case.route, used, now=case.request.now)
+        elif isinstance(proof, ProofRejected):
             case.outcome = proof_refused(case.route, proof)
+        elif isinstance(proof, SignatureRejected):
+            case.outcome = signature_refused(case.route, proof, now=case.request.now)
         elif isinstance(proof, ServiceError):
             case.outcome = proof
-        elif case.token is None or proof.jkt != case.token.bound_to:
+        elif case.signature is None and (case.token is None or proof.jkt != case.token.bound_to):
             case.outcome = case.invalid("The token is bound to another key", "wrong_key")

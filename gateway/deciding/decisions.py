@@ -81,6 +81,24 @@ def of_serial(route: GatewayRoute, action: str, found: Verification | None, *, t
         # Another tenant's certificate is answered as one that does not exist.
         unknown = {"WWW-Authenticate": SERIAL_CHALLENGE}
         raise GatewayRefused(401, "Certificate not found", "certificate_unknown", headers=unknown)
+    return _of_certificate(route, action, GatewayCredential.SERIAL, found)
+
+
+def of_signature(
+    route: GatewayRoute, action: str, found: Verification | None, *, owner: UUID, tenant_id: UUID
+) -> Passage:
+    """The passage of the agent of tenant `owner` whose key signed the request. Raises: GatewayRefused."""
+    if not _is_admitted(route, owner, tenant_id):
+        raise GatewayRefused(403, "The agent belongs to another tenant", "foreign_agent")
+    if found is None:
+        shortcoming = Shortcoming.NOT_CERTIFIED
+        raise GatewayRefused(403, OF_SHORTCOMING[shortcoming], shortcoming.value)
+    return _of_certificate(route, action, GatewayCredential.HTTPSIG, found)
+
+
+def _of_certificate(
+    route: GatewayRoute, action: str, kind: GatewayCredential, found: Verification
+) -> Passage:
     certificate, agent = found.certificate, found.certificate.agent
     if fault := stopped_by(agent.status, found.status):
         raise GatewayRefused(403, OF_AGENT[fault], fault.value)
@@ -91,9 +109,9 @@ def of_serial(route: GatewayRoute, action: str, found: Verification | None, *, t
         # Nothing was exceeded where nothing is stated: no strike.
         raise GatewayRefused(403, SCOPE_VIOLATION, "scope_undeclared")
     if action not in permitted:
-        raise ScopeViolated(agent.id, certificate.tenant_id, is_proven=False)
+        raise ScopeViolated(agent.id, certificate.tenant_id, is_proven=kind.is_proven)
     return Passage(
-        credential=GatewayCredential.SERIAL,
+        credential=kind,
         route=route.name,
         action=action,
         agent_id=agent.id,

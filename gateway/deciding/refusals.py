@@ -1,10 +1,14 @@
 """Refusals of a client, in the forms that gateways hand on (RFC 6750 §3, RFC 9449 §7.1)."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from uuid import UUID
 
 from compliance.api.answers import service_header
 from compliance.core.errors import ServiceError
+from delegation import proofs
+from delegation.agent_keys.errors import SignatureFault, SignatureRejected
+from delegation.agent_keys.message_signatures import ACCEPTED
 from delegation.errors import ProofRejected
 from delegation.jose.holder_keys import ALGORITHMS
 from gateway.models import GatewayCredential, GatewayRoute
@@ -13,7 +17,11 @@ DECISION, REASON, MESSAGE = "Gateway-Decision", "Gateway-Reason", "Gateway-Messa
 ALLOW, DENY = "allow", "deny"
 SCOPE_VIOLATION = "Scope violation"
 SERIAL_CHALLENGE = 'CertSerial realm="gateway"'
-_SCHEMES = {GatewayCredential.DPOP: "DPoP", GatewayCredential.BEARER: "Bearer"}
+_SCHEMES = {
+    GatewayCredential.DPOP: "DPoP",
+    GatewayCredential.BEARER: "Bearer",
+    GatewayCredential.HTTPSIG: "Signature",
+}
 
 
 class GatewayRefused(ServiceError):
@@ -58,6 +66,14 @@ def proof_refused(route: GatewayRoute, rejected: ProofRejected) -> GatewayRefuse
     about = {"error": rejected.error, "error_description": rejected.description}
     headers = {**rejected.headers, **challenge(route, GatewayCredential.DPOP, **about)}
     return GatewayRefused(401, rejected.message, rejected.error, headers=headers)
+
+
+def signature_refused(route: GatewayRoute, rejected: SignatureRejected, *, now: datetime) -> GatewayRefused:
+    """401 for a signature that proves nothing, with what one must be like (RFC 9421 §5)."""
+    headers = {**challenge(route, GatewayCredential.HTTPSIG), "Accept-Signature": ACCEPTED}
+    if rejected.fault is SignatureFault.NONCE:
+        headers["Accept-Signature"] += f';nonce="{proofs.current_nonce(now=now)}"'
+    return GatewayRefused(401, rejected.message, rejected.fault, headers=headers)
 
 
 def challenge(route: GatewayRoute, used: GatewayCredential | None = None, **about: str) -> dict[str, str]:

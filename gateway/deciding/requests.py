@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from urllib.parse import quote
 from uuid import UUID
@@ -11,6 +11,7 @@ from agents.models import MAX_ACTION_NAME
 from compliance.api.answers import service_header
 from compliance.api.endpoint import EndpointRequest
 from compliance.core.errors import Forbidden
+from delegation.agent_keys import message_signatures
 from gateway.deciding.refusals import GatewayRefused, challenge, invalid_token
 from gateway.errors import ActionMissing, RequestNotForwarded
 from gateway.models import GatewayCredential, GatewayRoute
@@ -35,7 +36,7 @@ class OriginalRequest:
 
 @dataclass(frozen=True, slots=True)
 class DecisionRequest:
-    """A gateway's question. `authorization`, `proof` and `receipt` are headers of the client, unread."""
+    """A gateway's question. `authorization`, `proof`, `receipt`, `headers` are of the client, unread."""
 
     tenant_id: UUID
     key_id: UUID
@@ -47,6 +48,7 @@ class DecisionRequest:
     proof: str | None
     original: OriginalRequest | None
     receipt: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 def read(request: EndpointRequest) -> DecisionRequest:
@@ -67,6 +69,7 @@ def read(request: EndpointRequest) -> DecisionRequest:
         proof=headers.get("dpop"),
         original=_original(headers),
         receipt=_own(headers, APPROVAL),
+        headers=headers,
     )
 
 
@@ -81,9 +84,9 @@ def action_of(request: DecisionRequest, route: GatewayRoute) -> str:
 
 
 def credential_of(request: DecisionRequest, route: GatewayRoute) -> tuple[GatewayCredential, str]:
-    """The client's credential: a token if it sent one where tokens count, else its serial number.
+    """The client's credential: a token where tokens count, else its signature, else its serial number.
 
-    A token that is refused leaves no way by the serial number. Raises: GatewayRefused.
+    A token or signature that is refused leaves no way by another. Raises: GatewayRefused.
     """
     scheme, _, text = (request.authorization or "").strip().partition(" ")
     scheme, text = scheme.lower(), text.strip()
@@ -93,6 +96,8 @@ def credential_of(request: DecisionRequest, route: GatewayRoute) -> tuple[Gatewa
         if kind not in route.credentials or not text:
             raise invalid_token(route, "This route does not take such a token", kind, "credential_not_taken")
         return kind, text
+    if GatewayCredential.HTTPSIG in route.credentials and message_signatures.is_offered(request.headers):
+        return GatewayCredential.HTTPSIG, ""
     if GatewayCredential.SERIAL in route.credentials and request.serial:
         return GatewayCredential.SERIAL, request.serial
     message = "The request presents no credential that this route takes"

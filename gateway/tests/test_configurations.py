@@ -9,6 +9,7 @@ import yaml
 from django.conf import settings
 
 from compliance.api.answers import service_header
+from delegation.agent_keys.errors import SignatureFault
 from delegation.errors import NonceRequired, ProofRejected, RejectionReason
 from delegation.standing import NotStanding, Shortcoming
 from gateway.deciding import decisions
@@ -54,9 +55,10 @@ def test_the_guide_lists_the_reasons_of_refusals() -> None:
     documented = set(re.findall(r"`([a-z]+(?:_[a-z]+)*)`", section)) - {"permitted_actions"}
     source = "".join(path.read_text() for path in Path(decisions.__file__).parent.glob("*.py"))
     shared = {*NotStanding, *Shortcoming, *RejectionReason, ProofRejected.error, NonceRequired.error}
+    shared |= {*SignatureFault}
     own = set(re.findall(r'"([a-z]+(?:_[a-z]+)+)"', source))
 
-    assert {reason.value for reason in NotStanding} <= documented
+    assert {reason.value for reason in (*NotStanding, *SignatureFault)} <= documented
     assert documented <= shared | own
 
 

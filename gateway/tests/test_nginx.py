@@ -18,9 +18,11 @@ from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.tests.waiting import eventually
 from delegation import services as delegation
+from delegation.agent_keys.tests.signers import Signer, register
 from delegation.token_keys import keyring
 from events.models import BehaviorEvent
 from gateway.deciding.identity import NAMES
+from gateway.models import GatewayRoute
 from gateway.tests import doors
 from gateway.tests.doors import NAME, WAIT_SECONDS, Nginx, ProtectedApi, Reply, RunningService
 from gateway.tests.factories import (
@@ -282,3 +284,27 @@ def test_websocket_passes_where_the_location_lets_it_and_the_agent_may(door: Doo
     assert door.api.last["x-service-agent-id"] == str(door.agent.id)
     assert door.ask_serial(**opening).status == 200
     assert "upgrade" not in door.api.last
+
+
+def test_signed_request_passes_once_with_the_nonce_that_nginx_hands_on(door: Door) -> None:
+    GatewayRoute.objects.filter(tenant=door.tenant, name="payments").update(credentials=["dpop", "httpsig"])
+    signer = Signer()
+    register(door.agent, signer.holder)
+    digest = "sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:"
+    covered = ("@method", "@target-uri", "content-digest", '"signature-agent";key="sig1"')
+
+    def signed(**more: Any) -> dict[str, Any]:
+        return signer.headers(url=URI, covered=covered, sent={"Content-Digest": digest}, **more)
+
+    lacking = door.nginx.ask("/payments/1", **signed())
+    asked = (lacking.header("Accept-Signature") or "").rpartition('nonce="')[2].rstrip('"')
+    headers = signed(nonce=asked)
+    passed, again = (door.nginx.ask("/payments/1", **headers) for _ in range(2))
+
+    assert error_of(lacking) == (401, "Signature refused: it must carry the nonce given here")
+    assert passed.status == 200
+    assert identity_of(door.api.last)["Credential"] == "httpsig"
+    assert identity_of(door.api.last)["Agent-Id"] == str(door.agent.id)
+    assert error_of(again) == (401, "Signature refused: it was used before")
+    assert len(door.api.seen) == 1
+    assert door.service.seen_by_view == 0

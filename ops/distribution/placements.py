@@ -75,6 +75,7 @@ LOCAL: Final[Mapping[str, str]] = {
     **_all(_FEW, "gateway_askpolicy", "agents_blueprint", "otlp_tracedname"),
     **_all("a few rows for each tenant, written by one task", "events_simulation", "inbox_dayfigures"),
     "certificates_issuance": "an intent is inserted by the statement that takes its key from the pool",
+    "agent_keys_agentkey": "looked up by its thumbprint before the tenant is known",
     "tenancy_apikey": "looked up by its digest before the tenant is known",
     "api_idempotencyrecord": "rows of a day; claimed in the transaction of the request, whatever it writes",
     **_all("a stop's rows are worked on in portions", "stops_kindstop", "stops_stoppedagent"),

@@ -127,6 +127,7 @@ TABLES: Final[Mapping[str, Access]] = {
     ),
     "delegation_issuedcredential": Access(ADD_AND_REMOVE),
     "issuers_trustedissuer": Access(CHANGE_AND_REMOVE),
+    "agent_keys_agentkey": Access(APPEND | {"UPDATE (revoked_at)"}),
     "certificates_endedhold": Access(APPEND | {"UPDATE (end_crl_number)"}),
     "certificates_pooledkey": Access(ADD_AND_REMOVE | {"UPDATE (created_at)"}),
     "certificates_wrappingkey": Access(APPEND | {"UPDATE (retired_at)", "UPDATE (destroyed_at)"}),

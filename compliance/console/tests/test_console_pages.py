@@ -88,6 +88,7 @@ def test_every_table_of_the_service_has_a_page() -> None:
     # revocation lists, the signatures of agent cards, and what the pages of the audit log, its tree,
     # deliveries, incidents and users show.
     derived = {
+        "agent_keys_agentkey",
         "agents_ownermail",
         "agents_renewedagent",
         "api_idempotencyrecord",

@@ -4,8 +4,9 @@ import { Unreachable } from "../errors.js";
 
 const PATH = "/v1/gateway/authorize";
 const PREFIX = "x-service-";
-const CREDENTIALS = ["authorization", "dpop", `${PREFIX}cert-serial`, `${PREFIX}approval`];
-const PASSED_ON = ["www-authenticate", "dpop-nonce", "cache-control", `${PREFIX}approval`];
+const SIGNED = ["signature", "signature-input", "signature-agent", "content-digest"];
+const CREDENTIALS = ["authorization", "dpop", `${PREFIX}cert-serial`, `${PREFIX}approval`, ...SIGNED];
+const PASSED_ON = ["www-authenticate", "dpop-nonce", "accept-signature", "cache-control", `${PREFIX}approval`];
 const AWAY = "The authorization service does not answer";
 
 /** A request as it came: `path` as it is sent, with its escapes, `target` with the query as well. */
@@ -14,8 +15,8 @@ export type Inbound = Readonly<{
 }>;
 
 /** Who asks, as the service knows it. `chain` has type and name of each actor, from the root to the one that asks.
- * `assurance` says whether the root was verified or is asserted, `credential` what was presented: serial, bearer or
- * dpop. */
+ * `assurance` says whether the root was verified or is asserted, `credential` what was presented: serial, bearer, dpop
+ * or httpsig. */
 export type AgentIdentity = Readonly<{
   agentId: string; tenantId: string; principal: string; chain: readonly (readonly [kind: string, name: string])[];
   scope: readonly string[]; action: string; riskBand: string; certSerial: string | null; environment: string;

@@ -2,17 +2,20 @@
 
 import json
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Generator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 from uuid import uuid4
 
 import httpx
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
@@ -27,15 +30,29 @@ from agentid.jose import P256_ORDER, b64url_encode
 from agentid.verify.proofs import KIND, target, token_hash
 
 
-@dataclass(frozen=True)
-class DpopKey:
-    """An agent's own key; its `thumbprint` is what a token is bound to."""
+class OwnKey(ABC):
+    """A key that an agent made itself, kept in a file."""
 
-    private_key: ec.EllipticCurvePrivateKey = field(repr=False)
+    private_key: ec.EllipticCurvePrivateKey | Ed25519PrivateKey
+    algorithm: ClassVar[str]
 
     @classmethod
-    def generate(cls) -> Self:
-        return cls(ec.generate_private_key(ec.SECP256R1()))
+    @abstractmethod
+    def generate(cls) -> Self: ...
+
+    @classmethod
+    @abstractmethod
+    def of(cls, key: object) -> Self | None:
+        """The key if it is of this kind."""
+
+    @property
+    @abstractmethod
+    def jwk(self) -> dict[str, str]:
+        """The public half (RFC 7517), its members in lexical order."""
+
+    @abstractmethod
+    def sign(self, octets: bytes) -> bytes:
+        """A signature in the form of JWS."""
 
     @classmethod
     def load(cls, path: Path | str) -> Self:
@@ -44,9 +61,10 @@ class DpopKey:
             key = load_pem_private_key(Path(path).read_bytes(), None)
         except (ValueError, TypeError):
             raise ConfigurationError(f"{path}: not an unencrypted private key in PEM") from None
-        if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP256R1):
-            raise ConfigurationError(f"{path}: not a key on P-256")
-        return cls(key)
+        found = cls.of(key)
+        if found is None:
+            raise ConfigurationError(f"{path}: not a key for {cls.algorithm}")
+        return found
 
     @classmethod
     def load_or_generate(cls, path: Path | str) -> Self:
@@ -69,8 +87,8 @@ class DpopKey:
 
     @property
     def thumbprint(self) -> str:
-        """The RFC 7638 thumbprint: `cnf.jkt` of a token bound to the key."""
-        return jose.thumbprint(self.private_key.public_key())
+        """The RFC 7638 thumbprint."""
+        return b64url_encode(sha256(json.dumps(self.jwk, separators=(",", ":")).encode()).digest())
 
     def proof(
         self,
@@ -82,7 +100,6 @@ class DpopKey:
         now: datetime | None = None,
     ) -> str:
         """A proof for one request; with `access_token` for the use of that token."""
-        header = {"typ": KIND, "alg": "ES256", "jwk": jose.public_jwk(self.private_key.public_key())}
         claims = {
             "jti": str(uuid4()),
             "htm": method,
@@ -91,10 +108,37 @@ class DpopKey:
         }
         claims |= {"ath": token_hash(access_token)} if access_token is not None else {}
         claims |= {"nonce": nonce} if nonce is not None else {}
-        signed = f"{_segment(header)}.{_segment(claims)}"
-        r, s = decode_dss_signature(self.private_key.sign(signed.encode(), ec.ECDSA(hashes.SHA256())))
-        signature = r.to_bytes(32) + min(s, P256_ORDER - s).to_bytes(32)  # with the lower s
-        return f"{signed}.{b64url_encode(signature)}"
+        return self.signed({"typ": KIND, "alg": self.algorithm, "jwk": self.jwk}, claims)
+
+    def signed(self, header: dict[str, Any], claims: dict[str, Any]) -> str:
+        """A compact JWS."""
+        text = f"{_segment(header)}.{_segment(claims)}"
+        return f"{text}.{b64url_encode(self.sign(text.encode()))}"
+
+
+@dataclass(frozen=True)
+class DpopKey(OwnKey):
+    """A key on P-256; its `thumbprint` is what a token is bound to (`cnf.jkt`)."""
+
+    private_key: ec.EllipticCurvePrivateKey = field(repr=False)
+    algorithm = "ES256"
+
+    @classmethod
+    def generate(cls) -> Self:
+        return cls(ec.generate_private_key(ec.SECP256R1()))
+
+    @classmethod
+    def of(cls, key: object) -> Self | None:
+        is_fit = isinstance(key, ec.EllipticCurvePrivateKey) and isinstance(key.curve, ec.SECP256R1)
+        return cls(key) if is_fit else None  # type: ignore[arg-type]
+
+    @property
+    def jwk(self) -> dict[str, str]:
+        return jose.public_jwk(self.private_key.public_key())
+
+    def sign(self, octets: bytes) -> bytes:
+        r, s = decode_dss_signature(self.private_key.sign(octets, ec.ECDSA(hashes.SHA256())))
+        return r.to_bytes(32) + min(s, P256_ORDER - s).to_bytes(32)  # with the lower s
 
 
 def _segment(value: dict[str, Any]) -> str:

@@ -25,8 +25,11 @@ METADATA_SECONDS = 300.0
 ALGORITHMS = "dpop_signing_alg_values_supported"
 PREFIX = "x-service-"
 DECISION = f"{PREFIX}gateway-decision"
-CREDENTIALS = frozenset({"authorization", "dpop", f"{PREFIX}cert-serial", f"{PREFIX}approval"})
-PASSED_ON = frozenset({"www-authenticate", "dpop-nonce", "cache-control", f"{PREFIX}approval"})
+SIGNED = frozenset({"signature", "signature-input", "signature-agent", "content-digest"})
+CREDENTIALS = frozenset({"authorization", "dpop", f"{PREFIX}cert-serial", f"{PREFIX}approval"}) | SIGNED
+PASSED_ON = frozenset({"www-authenticate", "dpop-nonce", "accept-signature", "cache-control"}) | {
+    f"{PREFIX}approval"
+}
 AWAY = "The authorization service does not answer"
 
 _RESOURCE = re.compile(r'(https?://[^/?#\s"\\@]+)(/[^?#\s"\\]*)?')
@@ -55,7 +58,8 @@ class AgentIdentity:
     """Who asks, as the service knows it.
 
     `chain` has type and name of each actor, from the root to the one that asks. `assurance` says whether the
-    root was verified or is asserted, `credential` what was presented: serial, bearer or dpop.
+    root was verified or is asserted, `credential` what was presented: serial, bearer, dpop
+    or httpsig.
     """
 
     agent_id: str

@@ -261,6 +261,29 @@ class AccessReviews(Group[S]):
         """Fetch the signed record of a finished access review."""
 
 
+class AgentKeys(Group[S]):
+    @operation("GET", "/v1/agents/{agent_id}/keys")
+    def list(self, agent_id: str) -> tuple[results.AgentKey, ...]:
+        """List an agent's keys, newest first."""
+
+    @operation("POST", "/v1/agents/{agent_id}/keys")
+    def register(
+        self, agent_id: str, jwk: Mapping[str, Any], *, proof: str | Prove | None = None
+    ) -> results.AgentKey:
+        """Register a key by which an agent signs requests."""
+
+    @operation("POST", "/v1/agents/{agent_id}/keys/{key_id}/revoke")
+    def revoke(self, agent_id: str, key_id: str, reason: str) -> results.AgentKey:
+        """Revoke a key of an agent."""
+
+    @operation(
+        "GET", "/v1/key-directories/{tenant_id}", accept="application/http-message-signatures-directory+json",
+        bare=True
+    )
+    def directory(self, tenant_id: str, *, environment: str | None = None) -> Mapping[str, Any]:
+        """The keys of a tenant's agents."""
+
+
 class Authorities(Group[S]):
     @operation("GET", "/v1/ca")
     def list(self, *, environment: str | None = None) -> results.Chain:
@@ -564,12 +587,13 @@ class OAuth(Group[S]):
 
     @operation("POST", "/oauth/token", bare=True, body=FORM)
     def exchange(
-        self, *, subject_token: str, subject_token_type: str, actor_token: str, actor_token_type: str,
-        grant_type: str = "urn:ietf:params:oauth:grant-type:token-exchange", scope: str | None = None,
+        self, grant_type: str = "urn:ietf:params:oauth:grant-type:token-exchange", *,
+        subject_token: str | None = None, subject_token_type: str | None = None,
+        actor_token: str | None = None, actor_token_type: str | None = None, scope: str | None = None,
         audience: str | None = None, resource: str | None = None, requested_token_type: str | None = None,
         dpop_jkt: str | None = None, proof: str | Prove | None = None
     ) -> results.TokenResponse:
-        """Exchange a token for a delegation to an agent (RFC 8693)."""
+        """Exchange a token for a delegation to an agent, or issue an agent its own."""
 
 
 class ReportSchedules(Group[S]):
@@ -828,6 +852,7 @@ class Operations(Generic[S]):
         self.approvals: Approvals[S] = Approvals(transport)
         self.audit_log: AuditLog[S] = AuditLog(transport)
         self.access_reviews: AccessReviews[S] = AccessReviews(transport)
+        self.agent_keys: AgentKeys[S] = AgentKeys(transport)
         self.authorities: Authorities[S] = Authorities(transport)
         self.blueprints: Blueprints[S] = Blueprints(transport)
         self.certificates: Certificates[S] = Certificates(transport)

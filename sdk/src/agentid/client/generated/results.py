@@ -273,6 +273,25 @@ class AccessReviewRecord(Record):
     lines: tuple[AccessReviewLine, ...]
 
 
+class AgentJwk(Record):
+    """A public Ed25519 key (RFC 8037) and no more: a private half is refused."""
+
+    kty: str
+    crv: str
+    x: str
+
+
+class AgentKey(Record):
+    """A key of an agent."""
+
+    id: str
+    agent_id: str
+    thumbprint: str
+    jwk: AgentJwk
+    created_at: datetime
+    revoked_at: datetime | None
+
+
 class Authority(Record):
     role: str
     status: str
@@ -756,7 +775,9 @@ class Metadata(Record):
     jwks_uri: str
     response_types_supported: tuple[str, ...]
     grant_types_supported: tuple[str, ...]
+    authorization_grant_profiles_supported: tuple[str, ...]
     token_endpoint_auth_methods_supported: tuple[str, ...]
+    token_endpoint_auth_signing_alg_values_supported: tuple[str, ...]
     dpop_signing_alg_values_supported: tuple[str, ...]
     introspection_endpoint_auth_methods_supported: tuple[str, ...]
     revocation_endpoint_auth_methods_supported: tuple[str, ...]

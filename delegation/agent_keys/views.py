@@ -1,0 +1,155 @@
+"""`/v1/agents/{id}/keys` and `/v1/key-directories/{tenant_id}`."""
+
+from typing import ClassVar, Final
+
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from agents.errors import AgentNotFound
+from agents.models import Agent
+from agents.serializers import ReasonSerializer
+from agents.views import AGENT_ID
+from auditlog.actors.requests import caller_of
+from compliance.api.gate import Scope
+from compliance.api.pagination import ok, read_choice
+from compliance.api.rest.requests import ApiRequest
+from compliance.api.rest.schema import KEYED, PUBLIC, enveloped, errors
+from compliance.api.rest.views import ApiViewSet, PublicViewSet, validated
+from compliance.core import environments
+from compliance.core.clock import now
+from compliance.core.environments import Environment
+from compliance.core.identifiers import parse_id
+from delegation import proofs
+from delegation.agent_keys import directory, serializers, services
+from delegation.agent_keys.errors import AgentKeyExists, AgentKeyNotFound, AgentKeyNotProven
+from delegation.agent_keys.models import AgentKey
+from delegation.agent_keys.serializers import AgentKeySerializer
+from delegation.views import ENVIRONMENT
+
+KEY_ID: Final = OpenApiParameter("key_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
+PROOF: Final = OpenApiParameter(
+    "DPoP",
+    location=OpenApiParameter.HEADER,
+    description="A proof (RFC 9449) by the key itself, for this URL under the service's public address.",
+)
+_JWK: Final = {"kty": "OKP", "crv": "Ed25519", "x": "JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs"}
+_THUMBPRINT: Final = "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U"
+REGISTRATION: Final = OpenApiExample("A public key", request_only=True, value={"jwk": _JWK})
+DIRECTORY: Final = OpenApiExample(
+    "Keys", response_only=True, value={"keys": [{**_JWK, "kid": _THUMBPRINT, "use": "sig"}]}
+)
+_SHOWN: Final = {
+    "id": "019a9f5e-7a10-7b20-8c30-4d5e6f708193",
+    "agent_id": "019a9f5e-6f5a-7c43-9a53-0c4c1f3d2b11",
+    "thumbprint": _THUMBPRINT,
+    "jwk": _JWK,
+    "created_at": "2026-11-20T09:00:00Z",
+    "revoked_at": None,
+}
+REGISTERED: Final = OpenApiExample(
+    "Registered", response_only=True, status_codes=["201"], value={"data": _SHOWN}
+)
+
+
+class AgentKeyViewSet(ApiViewSet):
+    """Keys that agents made themselves."""
+
+    schema_tag = "Agents"
+    required_scopes: ClassVar = {
+        "list": Scope.AGENTS_READ,
+        **dict.fromkeys(("create", "revoke"), Scope.AGENTS_WRITE),
+    }
+
+    @extend_schema(
+        operation_id="registerAgentKey",
+        summary="Register a key by which an agent signs requests",
+        description=(
+            "The agent makes the key and proves its possession by the header `DPoP`. At most "
+            f"{services.MOST_KEYS} keys of an agent are in force; each is registered once in an environment."
+        ),
+        parameters=[AGENT_ID, PROOF],
+        request=serializers.RegisterAgentKeySerializer,
+        examples=[REGISTRATION, REGISTERED],
+        responses={
+            201: enveloped(AgentKeySerializer),
+            **errors(
+                *KEYED,
+                e404=AgentNotFound.message,
+                e409=AgentKeyExists.message,
+                e422=AgentKeyNotProven.message,
+            ),
+        },
+    )
+    def create(self, request: ApiRequest, agent_id: str) -> Response:
+        jwk, moment = validated(serializers.RegisterAgentKeySerializer, request)["jwk"], now()
+        if parse_id(agent_id) is None:
+            raise AgentNotFound()
+        path, sent = f"/v1/agents/{agent_id}/keys", request.headers.get("DPoP")
+        proven = proofs.proven_key(proof=sent, path=path, now=moment)
+        row = services.register(agent_id=agent_id, jwk=jwk, proven_key=proven, **caller_of(request))
+        return ok(AgentKeySerializer(row).data, status=201)
+
+    @extend_schema(
+        operation_id="listAgentKeys",
+        summary="List an agent's keys, newest first",
+        parameters=[AGENT_ID],
+        responses={
+            200: enveloped(AgentKeySerializer, many=True),
+            **errors(*KEYED, e404=AgentNotFound.message),
+        },
+    )
+    def list(self, request: ApiRequest, agent_id: str) -> Response:
+        agent = Agent.objects.for_tenant(request.auth.tenant_id).find(agent_id)
+        rows = AgentKey.objects.for_tenant(request.auth.tenant_id).of_agent(agent.id).newest_first()
+        return ok(AgentKeySerializer(rows, many=True).data)
+
+    @extend_schema(
+        operation_id="revokeAgentKey",
+        summary="Revoke a key of an agent",
+        description="Counts at once at gateways, and within a minute in the directory. Revoking again "
+        "changes nothing.",
+        parameters=[AGENT_ID, KEY_ID],
+        request=ReasonSerializer,
+        responses={
+            200: enveloped(AgentKeySerializer),
+            **errors(*KEYED, e404=AgentKeyNotFound.message),
+        },
+    )
+    def revoke(self, request: ApiRequest, agent_id: str, key_id: str) -> Response:
+        reason = validated(ReasonSerializer, request)["reason"]
+        row = services.revoke(agent_id=agent_id, key_id=key_id, reason=reason, **caller_of(request))
+        return ok(AgentKeySerializer(row).data)
+
+
+class KeyDirectoryViewSet(PublicViewSet):
+    schema_tag = "Agents"
+
+    @extend_schema(
+        operation_id="getKeyDirectory",
+        summary="The keys of a tenant's agents",
+        description=(
+            "An HTTP message signatures directory (Web Bot Auth), to be served from the tenant's domain at "
+            "`/.well-known/http-message-signatures-directory`. Keys of agents that are not active with a "
+            "certificate in force are left out. Signed by a key of `/.well-known/jwks.json`."
+        ),
+        auth=[],
+        parameters=[
+            OpenApiParameter("tenant_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH),
+            ENVIRONMENT,
+        ],
+        responses={
+            (200, directory.MEDIA_TYPE): OpenApiResponse(OpenApiTypes.OBJECT, examples=[DIRECTORY]),
+            **errors(*PUBLIC, e404="Tenant not found"),
+        },
+    )
+    def retrieve(self, request: Request, tenant_id: str) -> HttpResponse:
+        chosen = read_choice(request.query_params, "environment", [item.value for item in Environment])
+        with environments.use(Environment(chosen or Environment.LIVE)):
+            found = directory.read(tenant_id=tenant_id, now=now())
+        response = HttpResponse(found.body, content_type=directory.MEDIA_TYPE, headers=found.headers)
+        response["Cache-Control"] = f"public, max-age={directory.MAX_AGE_SECONDS}"
+        response["X-Content-Type-Options"] = "nosniff"
+        return response
