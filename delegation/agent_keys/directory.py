@@ -26,8 +26,8 @@ from compliance.core.environments import Environment
 from compliance.core.identifiers import parse_id
 from delegation.agent_keys.models import AgentKey
 from delegation.token_keys import keys
-from tenancy.errors import TenantNotFound
 from tenancy.models import Tenant
+from tenancy.services import TenantNotFound
 
 MEDIA_TYPE: Final = "application/http-message-signatures-directory+json"
 TAG: Final = "http-message-signatures-directory"

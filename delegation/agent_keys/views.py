@@ -1,6 +1,6 @@
 """`/v1/agents/{id}/keys` and `/v1/key-directories/{tenant_id}`."""
 
-from typing import ClassVar, Final
+from typing import Final
 
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
@@ -11,13 +11,12 @@ from rest_framework.response import Response
 from agents.errors import AgentNotFound
 from agents.models import Agent
 from agents.serializers import ReasonSerializer
-from agents.views import AGENT_ID
 from auditlog.actors.requests import caller_of
 from compliance.api.gate import Scope
 from compliance.api.pagination import ok, read_choice
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.schema import KEYED, PUBLIC, enveloped, errors
-from compliance.api.rest.views import ApiViewSet, PublicViewSet, validated
+from compliance.api.rest.schema import PUBLIC, enveloped, errors
+from compliance.api.rest.views import ApiViewSet, PublicViewSet, operation, validated
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
@@ -29,7 +28,6 @@ from delegation.agent_keys.models import AgentKey
 from delegation.agent_keys.serializers import AgentKeySerializer
 from delegation.views import ENVIRONMENT
 
-KEY_ID: Final = OpenApiParameter("key_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH)
 PROOF: Final = OpenApiParameter(
     "DPoP",
     location=OpenApiParameter.HEADER,
@@ -58,30 +56,23 @@ class AgentKeyViewSet(ApiViewSet):
     """Keys that agents made themselves."""
 
     schema_tag = "Agents"
-    required_scopes: ClassVar = {
-        "list": Scope.AGENTS_READ,
-        **dict.fromkeys(("create", "revoke"), Scope.AGENTS_WRITE),
-    }
 
-    @extend_schema(
-        operation_id="registerAgentKey",
-        summary="Register a key by which an agent signs requests",
+    @operation(
+        "registerAgentKey",
+        "Register a key by which an agent signs requests",
+        Scope.AGENTS_WRITE,
+        AgentKeySerializer,
+        status=201,
         description=(
             "The agent makes the key and proves its possession by the header `DPoP`. At most "
             f"{services.MOST_KEYS} keys of an agent are in force; each is registered once in an environment."
         ),
-        parameters=[AGENT_ID, PROOF],
+        parameters=[PROOF],
         request=serializers.RegisterAgentKeySerializer,
         examples=[REGISTRATION, REGISTERED],
-        responses={
-            201: enveloped(AgentKeySerializer),
-            **errors(
-                *KEYED,
-                e404=AgentNotFound.message,
-                e409=AgentKeyExists.message,
-                e422=AgentKeyNotProven.message,
-            ),
-        },
+        e404=AgentNotFound.message,
+        e409=AgentKeyExists.message,
+        e422=AgentKeyNotProven.message,
     )
     def create(self, request: ApiRequest, agent_id: str) -> Response:
         jwk, moment = validated(serializers.RegisterAgentKeySerializer, request)["jwk"], now()
@@ -92,31 +83,29 @@ class AgentKeyViewSet(ApiViewSet):
         row = services.register(agent_id=agent_id, jwk=jwk, proven_key=proven, **caller_of(request))
         return ok(AgentKeySerializer(row).data, status=201)
 
-    @extend_schema(
-        operation_id="listAgentKeys",
-        summary="List an agent's keys, newest first",
-        parameters=[AGENT_ID],
-        responses={
-            200: enveloped(AgentKeySerializer, many=True),
-            **errors(*KEYED, e404=AgentNotFound.message),
-        },
+    @operation(
+        "listAgentKeys",
+        "List an agent's keys, newest first",
+        Scope.AGENTS_READ,
+        enveloped(AgentKeySerializer, many=True),
+        e404=AgentNotFound.message,
     )
     def list(self, request: ApiRequest, agent_id: str) -> Response:
         agent = Agent.objects.for_tenant(request.auth.tenant_id).find(agent_id)
         rows = AgentKey.objects.for_tenant(request.auth.tenant_id).of_agent(agent.id).newest_first()
         return ok(AgentKeySerializer(rows, many=True).data)
 
-    @extend_schema(
-        operation_id="revokeAgentKey",
-        summary="Revoke a key of an agent",
-        description="Counts at once at gateways, and within a minute in the directory. Revoking again "
-        "changes nothing.",
-        parameters=[AGENT_ID, KEY_ID],
+    @operation(
+        "revokeAgentKey",
+        "Revoke a key of an agent",
+        Scope.AGENTS_WRITE,
+        AgentKeySerializer,
+        description=(
+            "Counts at once at gateways, and within a minute in the directory. Revoking again changes "
+            "nothing."
+        ),
         request=ReasonSerializer,
-        responses={
-            200: enveloped(AgentKeySerializer),
-            **errors(*KEYED, e404=AgentKeyNotFound.message),
-        },
+        e404=AgentKeyNotFound.message,
     )
     def revoke(self, request: ApiRequest, agent_id: str, key_id: str) -> Response:
         reason = validated(ReasonSerializer, request)["reason"]
@@ -136,10 +125,7 @@ class KeyDirectoryViewSet(PublicViewSet):
             "certificate in force are left out. Signed by a key of `/.well-known/jwks.json`."
         ),
         auth=[],
-        parameters=[
-            OpenApiParameter("tenant_id", OpenApiTypes.UUID, location=OpenApiParameter.PATH),
-            ENVIRONMENT,
-        ],
+        parameters=[ENVIRONMENT],
         responses={
             (200, directory.MEDIA_TYPE): OpenApiResponse(OpenApiTypes.OBJECT, examples=[DIRECTORY]),
             **errors(*PUBLIC, e404="Tenant not found"),
