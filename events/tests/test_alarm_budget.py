@@ -102,6 +102,20 @@ def _score(seen: Comparison, budget: float) -> float:
     return calibrated(seen, -3.0, [], [], budget, None)
 
 
+def test_a_tighter_budget_takes_more_of_an_agents_own_events() -> None:
+    """Forty quiet events let an alarm through at 1 %, but not what is as near to the budget at 0.2 %."""
+    state = AgentState()
+    state.count_surprise(0, 40.0)
+    state.landmark = MONDAY
+    seen = Comparison(state, READ)
+    found = []
+    for budget in (0.01, 0.002):
+        seen.surprise = -math.log(2 * budget)
+        found.append(_score(seen, budget) >= 0.3)
+
+    assert found == [True, False]
+
+
 def test_what_often_happens_to_a_tenants_agents_is_no_alarm_for_a_young_one() -> None:
     seen, mature, tenant = Comparison(AgentState(), READ), AgentState(), Baseline()
     seen.surprise = 5.0
@@ -136,9 +150,9 @@ def test_history_known_to_be_ordinary_calibrates(grown: AgentState) -> None:
     assert counted(AgentState()) == 0.0
 
 
-@pytest.mark.parametrize("a_day", [1, 4, 8])
+@pytest.mark.parametrize("a_day", [1, 4, 8, 12, 16])
 def test_a_week_of_alarms_does_not_hide_the_act_after_it(grown: AgentState, a_day: int) -> None:
-    """An attacker writes to strangers among ordinary events, from once a day to after every third one."""
+    """An attacker writes to strangers among ordinary events, from once a day to after two of three."""
     state = grown.changeable()
     first = fold(state, Event("api_call", MONDAY - HOUR, STRANGER), HOME)
     for day in range(7):

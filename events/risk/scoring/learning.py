@@ -38,6 +38,7 @@ MOST_READS, MOST_DAYS = 3.0, 20.0  # where the faded count of reads and the coun
 # Of a day's new places, peak of new resources, dollars: the share of the last day in what is usual
 NEW_RATE, PEAK_RATE, OUTFLOW_RATE = 0.1, 0.3, 0.2
 # And by how much a day can exceed what is usual, so that one day alone makes nothing usual
+MOST_WAITED = 6  # places that waited whose novelty a day counts, so that strangers stay strange
 MOST_NEW = 2.0  # times the usual, and one more
 MOST_PEAK, MOST_OUTFLOW = 2.0, 1.0  # nats
 MOST_TAKEN_IN = 32
@@ -132,7 +133,7 @@ def note_taken_in(state: AgentState, identities: Iterable[bytes]) -> None:
 def _begin_day(seen: Comparison) -> None:
     """Take the agent's last day into what is usual for it, and count what has waited for long enough."""
     state = seen.state
-    for kind in take_uncounted(state.waiting, seen.day):
+    for kind in take_uncounted(state.waiting, seen.day)[:MOST_WAITED]:
         if kind != EVENT:  # an act, which has no rate
             state.count_trial(kind, True)
     if state.last_at:

@@ -18,7 +18,7 @@ cpdef Py_ssize_t row_of(Comparison seen) except -1
 @cython.locals(usual=tuple, nats=tuple, below=double, least=double, above=double, place=Py_ssize_t)
 cpdef double surprise_of(double logit, Py_ssize_t row) except? -1.0
 
-@cython.locals(state=AgentState, surprise=double, weight=double, place=Py_ssize_t, usual=double, among_all=double, tenants=double, counted=double, above=double, chance=double, beyond=double)
+@cython.locals(state=AgentState, surprise=double, weight=double, place=Py_ssize_t, usual=double, among_all=double, pseudo=double, tenants=double, counted=double, above=double, chance=double, beyond=double)
 cpdef double calibrated(Comparison seen, double logit, list evidence, list said, double budget, Baseline baseline) except? -1.0
 
 cpdef bint knows_none(Comparison seen, double counted, double above) except -1

@@ -26,8 +26,9 @@ from events.risk.scoring.names import DOING_VERBS, words_of
 from events.risk.scoring.reasons import LEAST_TOLD, MEANINGS, Signal, declare, itself, strongest
 from events.risk.scoring.rules import RULE_FLOOR, broken_rules, floor_of, scope_mismatch
 from events.risk.scoring.state import DAY, SURPRISES, WIDTH, AgentState, Baseline
+from tenancy.alarm_budgets import ALARM_BUDGET
 
-MODEL_VERSION = "4.1"  # changes whenever the same events would score differently; stored with every event
+MODEL_VERSION = "4.2"  # changes whenever the same events would score differently; stored with every event
 MEDIUM_LOGIT = math.log(MEDIUM / (1 - MEDIUM))
 BEND, PAST_BEND = 1.0, 0.2  # log-odds (a score of 0.73) past which what was said counts, and by which share
 ENOUGH_HABITS = 30.0  # learned events (faded) from which habits may carry what was said into high
@@ -157,6 +158,7 @@ def calibrated(
     log-odds. What was `said` surprises by as much.
     """
     state, surprise = seen.state, seen.surprise
+    pseudo = PSEUDO_EVENTS * max(ALARM_BUDGET / budget, 1.0)  # the rarer an alarm, the more events show it
     for _, weight, _, _ in said:
         surprise += weight
         logit += weight
@@ -164,9 +166,9 @@ def calibrated(
     usual = among_all = math.exp(-surprise)
     if baseline is not None:
         tenants = baseline.surprises_from(0)
-        usual = (baseline.surprises_from(place) + PSEUDO_EVENTS * among_all) / (tenants + PSEUDO_EVENTS)
+        usual = (baseline.surprises_from(place) + pseudo * among_all) / (tenants + pseudo)
     counted, above = state.surprises_from(0) * seen.fading, state.surprises_from(place) * seen.fading
-    chance = (above + PSEUDO_EVENTS * usual) / (counted + PSEUDO_EVENTS)
+    chance = (above + pseudo * usual) / (counted + pseudo)
     chance = min(max(chance, among_all * BOLDEST), 1.0)
     if chance > budget:
         score = 1 / (1 + math.exp(-logit))
