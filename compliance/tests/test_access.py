@@ -20,7 +20,7 @@ from tenancy.tests.factories import make_expired_key, make_key, make_revoked_key
 known = test_foreign_digits.known
 # Their refusals have another form: `delegation/oauth/tests/test_clients.py`, `gateway/tests/test_serial.py`.
 OTHER_FORMS = ("/oauth/", "/v1/gateway/authorize")
-NO_ROWS = {"serial", "part", "did", "list_id", "level", "path", "applies_to"}
+NO_ROWS = {"serial", "part", "did", "list_id", "level", "path", "applies_to", "tenant_id"}
 """Parameters that name what is public, or a part of something."""
 
 

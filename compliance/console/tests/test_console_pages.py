@@ -120,6 +120,7 @@ def test_every_table_of_the_service_has_a_page() -> None:
         "gateway_gatewayviolation",
         "people_cacheentry",
         "people_externalidentity",
+        "streaming_streamposition",
         "wiring_schedulerlease",
         "people_onetimelink",
         "people_person",

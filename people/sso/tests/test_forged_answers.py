@@ -16,6 +16,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
@@ -59,7 +60,7 @@ def test_right_token_signs_in(forger: Forger, client: Client) -> None:
     (asked,) = forger.asked
     assert (answer.status_code, who(client)) == (302, "kim")
     assert asked["grant_type"] == "authorization_code"
-    assert asked["redirect_uri"] == "http://127.0.0.1:8000/admin/live/login/sso/callback/"
+    assert asked["redirect_uri"] == f"{settings.BASE_URL}/admin/live/login/sso/callback/"
     digest = hashlib.sha256(asked["code_verifier"].encode()).digest()
     assert len(base64.urlsafe_b64encode(digest)) == 44
 

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.test import Client
@@ -214,7 +215,7 @@ def test_database_holds_one_person_for_an_account(kim: User, forger: Forger) -> 
 
 def sign_in_link(username: str, capsys: pytest.CaptureFixture[str]) -> str:
     call_command("sign_in_link", username, reason="the provider is away")
-    return capsys.readouterr().out.split()[0].removeprefix("http://127.0.0.1:8000")
+    return capsys.readouterr().out.split()[0].removeprefix(settings.BASE_URL)
 
 
 def test_operator_gets_in_while_the_provider_is_away(

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from allauth.usersessions.models import UserSession
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
@@ -69,7 +70,7 @@ def test_flow_is_the_strict_one(kim: User, provider: Toolkit, client: Client) ->
 
     assert asked["response_type"] == "code"
     assert asked["code_challenge_method"] == "S256"
-    assert asked["redirect_uri"] == "http://127.0.0.1:8000/admin/live/login/sso/callback/"
+    assert asked["redirect_uri"] == f"{settings.BASE_URL}/admin/live/login/sso/callback/"
     assert all(len(asked[name]) >= 43 for name in ("state", "nonce", "code_challenge"))
     assert asked["scope"] == "openid profile email"
 
@@ -315,7 +316,7 @@ def test_signing_out_goes_on_to_the_provider(kim: User, provider: Toolkit, clien
     address = address_in(answer)
     assert who(client) is None
     assert address.startswith(f"{provider.issuer}/logout/")
-    assert parameters_of(address)["post_logout_redirect_uri"] == "http://127.0.0.1:8000/admin/live/login/"
+    assert parameters_of(address)["post_logout_redirect_uri"] == f"{settings.BASE_URL}/admin/live/login/"
     assert parameters_of(address)["id_token_hint"].count(".") == 2
     assert answers(f"{provider.issuer}/.well-known/openid-configuration")
 
