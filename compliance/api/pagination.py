@@ -19,6 +19,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from compliance.api.rest.parsers import check_value
+from compliance.core.environments import Environment
 from compliance.core.errors import Invalid
 from compliance.core.identifiers import parse_id
 
@@ -205,6 +206,12 @@ def read_choice(params: Mapping[str, str], name: str, allowed: Sequence[str]) ->
     if value not in allowed:
         raise Invalid(f"Invalid {name}: must be one of {', '.join(allowed)}")
     return value
+
+
+def read_environment(params: Mapping[str, str]) -> Environment:
+    """The `environment` query parameter, live without one; raises `Invalid`, for an empty one too."""
+    chosen = read_choice(params, "environment", [item.value for item in Environment])
+    return Environment(chosen or Environment.LIVE)
 
 
 def read_flag(params: Mapping[str, str], name: str) -> bool | None:
