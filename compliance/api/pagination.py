@@ -35,6 +35,7 @@ _DATE_TIME = re.compile(
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 Row = TypeVar("Row", bound=Model)
+Record = TypeVar("Record")
 
 
 @dataclass(frozen=True)
@@ -85,10 +86,10 @@ class Page(Generic[Row]):
 
 
 @dataclass(frozen=True)
-class Feed(Generic[Row]):
+class Feed(Generic[Record]):
     """Rows oldest first; `position` stands for the next one to read, by whatever number the list has."""
 
-    rows: Sequence[Row]
+    rows: Sequence[Record]
     position: UUID
     has_next: bool
 

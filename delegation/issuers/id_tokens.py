@@ -7,10 +7,12 @@ for this service and one client.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import jwt
 import msgspec
+from django.conf import settings
+from msgspec import Meta
 
 from delegation.issuers import key_sets
 from delegation.issuers.errors import IdTokenFault, IdTokenRefused
@@ -42,12 +44,12 @@ class IssuerTrust:
     max_age: timedelta
 
 
-@dataclass(frozen=True)
-class JagRules:
-    """The requirements for an identity assertion grant: for this service, and for one of these clients."""
+class _Granted(msgspec.Struct):
+    """The claims of an identity assertion grant that an ID token has not."""
 
-    audience: str
-    clients: Collection[str]
+    jti: Annotated[str, Meta(min_length=1, max_length=MAX_ID_LENGTH)]
+    scope: str | None = None
+    resource: str | list[str] = []
 
 
 @dataclass(frozen=True)
@@ -82,15 +84,15 @@ def verify(
     trust: IssuerTrust,
     keys: Callable[[str | None], Sequence[IssuerKey]],
     now: datetime,
-    grant: JagRules | None = None,
+    clients: Collection[str] | None = None,
 ) -> VerifiedHuman:
     """Return the human of an ID token that the issuer made for one of the audiences, within `max_age`.
 
-    With `grant`, of an identity assertion grant by these rules, whose `jti` is still to be used up.
+    With `clients`, of an identity assertion grant for one of these, whose `jti` is still to be used up.
     `keys(kid)` gives the issuer's keys, fetched again if the named one was not among them. Raises:
     IdTokenRefused, and what `keys` raises.
     """
-    algorithm, kid = _check_header(token.header, trust, "jwt" if grant is None else JAG_TYPE)
+    algorithm, kid = _check_header(token.header, trust, "jwt" if clients is None else JAG_TYPE)
     _check_signature(token, algorithm, key_sets.candidates(keys(kid), algorithm=algorithm, kid=kid))
     claims = token.payload
     if claims.get("iss") != trust.issuer:
@@ -98,11 +100,11 @@ def verify(
     # Logout tokens and security event tokens have `events`; a token with `cnf` is no bearer token.
     if "events" in claims or "cnf" in claims:
         raise IdTokenRefused(IdTokenFault.NOT_AN_ID_TOKEN)
-    if grant is None:
+    if clients is None:
         _check_audience(claims, trust)
-    elif claims.get("aud") not in (grant.audience, [grant.audience]):
+    elif claims.get("aud") not in (settings.TOKEN_ISSUER, [settings.TOKEN_ISSUER]):
         raise IdTokenRefused(IdTokenFault.WRONG_AUDIENCE)
-    elif claims.get("client_id") not in grant.clients:
+    elif claims.get("client_id") not in clients:
         raise IdTokenRefused(IdTokenFault.WRONG_CLIENT)
     _check_times(claims, trust, now)
     for name, permitted in trust.required_claims.items():
@@ -111,18 +113,14 @@ def verify(
         if not any(isinstance(one, str) and one in permitted for one in values):
             raise IdTokenRefused(IdTokenFault.CLAIM_NOT_PERMITTED)
     human = _human(claims, trust)
-    return human if grant is None else _with_grant(human, claims)
-
-
-def _with_grant(human: VerifiedHuman, claims: dict[str, Any]) -> VerifiedHuman:
-    jti, scope, stated = claims.get("jti"), claims.get("scope"), claims.get("resource", [])
-    resources = [stated] if isinstance(stated, str) else stated
-    is_known = isinstance(resources, list) and all(isinstance(one, str) for one in resources)
-    if not isinstance(jti, str) or not 1 <= len(jti) <= MAX_ID_LENGTH or not isinstance(scope, str | None):
-        raise IdTokenRefused(IdTokenFault.MALFORMED)
-    if not is_known:
-        raise IdTokenRefused(IdTokenFault.MALFORMED)
-    return replace(human, jti=jti, scope=scope, resources=resources)
+    if clients is None:
+        return human
+    try:
+        granted = msgspec.convert(claims, _Granted)
+    except msgspec.ValidationError as error:
+        raise IdTokenRefused(IdTokenFault.MALFORMED) from error
+    resources = [granted.resource] if isinstance(granted.resource, str) else granted.resource
+    return replace(human, jti=granted.jti, scope=granted.scope, resources=resources)
 
 
 def _check_header(header: dict[str, Any], trust: IssuerTrust, typ: str) -> tuple[str, str | None]:

@@ -23,7 +23,7 @@ from delegation.issuers.errors import (
     TrustedIssuerExists,
 )
 from delegation.issuers.fetching import KeyLocation
-from delegation.issuers.id_tokens import JagRules, VerifiedHuman
+from delegation.issuers.id_tokens import VerifiedHuman
 from delegation.issuers.key_sets import InvalidKeySet
 from delegation.issuers.models import TrustedIssuer
 from delegation.jose.holder_keys import PRIVATE_NAMES
@@ -109,7 +109,6 @@ def _verified(
     if row is None:
         raise IdTokenRefused(IdTokenFault.UNTRUSTED_ISSUER)
     pinned, location = row.jwks, KeyLocation(row.issuer, row.jwks_uri)
-    grant = None if clients is None else JagRules(settings.TOKEN_ISSUER, {*clients, *row.audiences})
     human = id_tokens.verify(
         parsed,
         trust=row.trust,
@@ -117,7 +116,7 @@ def _verified(
             key_sets.read(pinned) if pinned else fetching.keys_at(location, kid=kid, tenant_id=tenant_id)
         ),
         now=now,
-        grant=grant,
+        clients=None if clients is None else {*clients, *row.audiences},
     )
     return row, human
 

@@ -6,8 +6,9 @@ in a bucket it replaces the object that it was.
 
 import logging
 import time
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
@@ -15,6 +16,7 @@ from django.conf import settings
 from auditlog.exporting.ocsf import ocsf_of_entry
 from auditlog.sealing.stored_rows import sealed_between
 from auditlog.sealing.tree import head
+from compliance.api.pagination import Feed
 from compliance.core import environments
 from compliance.stores import session_locks
 from events.models import BehaviorEvent
@@ -34,35 +36,27 @@ FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=15), timedelta(minutes=15)
 """The pause after a failure, doubled by each further one."""
 
 
-class _Batch(NamedTuple):
-    """Records in the form of OCSF, the position behind them, and whether more follow."""
-
-    records: list[dict[str, Any]]
-    upto: UUID
-    has_next: bool
-
-
-def _entries(start: UUID, now: datetime) -> _Batch:
+def _entries(start: UUID, now: datetime) -> Feed[dict[str, Any]]:
     size = head().size
     end = max(min(start.int + MOST, size), start.int)
     found = [ocsf_of_entry(one.index, one.disclosure()) for one in sealed_between(start.int, end)]
-    return _Batch(found, UUID(int=end), end < size)
+    return Feed(found, UUID(int=end), end < size)
 
 
-def _events(start: UUID, now: datetime) -> _Batch:
+def _events(start: UUID, now: datetime) -> Feed[dict[str, Any]]:
     found = events_from(start, BehaviorEvent.objects.all(), limit=MOST, now=now)
-    return _Batch([*map(ocsf_of_event, found.rows)], found.position, found.has_next)
+    return Feed([*map(ocsf_of_event, found.rows)], found.position, found.has_next)
 
 
 _SOURCES: Final = {"audit-log": _entries, "events": _events}
 
 
-def _to_bucket(source: str, start: UUID, records: list[dict[str, Any]], now: datetime) -> str:
+def _to_bucket(source: str, start: UUID, records: Sequence[dict[str, Any]], now: datetime) -> str:
     key = f"{environments.current().value}/{source}/{start.hex}.ndjson"
     return put_object(key, b"".join(line(one) + b"\n" for one in records), now=now)
 
 
-def _to_syslog(source: str, start: UUID, records: list[dict[str, Any]], now: datetime) -> str:
+def _to_syslog(source: str, start: UUID, records: Sequence[dict[str, Any]], now: datetime) -> str:
     return send_messages(b"".join(map(frame, records)))
 
 
@@ -97,17 +91,17 @@ def _follow(name: str, until: float, now: datetime) -> int:
         return 0
     while True:
         batch = read(row.upto, now)
-        problem = send(named, row.upto, batch.records, now) if batch.records else ""
+        problem = send(named, row.upto, batch.rows, now) if batch.rows else ""
         if problem:
             pause = min(FIRST_PAUSE * 2 ** min(row.failures, 10), LONGEST_PAUSE)
             row.failures, row.retry_at, row.problem = row.failures + 1, now + pause, problem[:255]
             row.save()
             log.warning("stream %s: %s", name, problem)
             return sent
-        row.upto, row.failures, row.retry_at, row.problem = batch.upto, 0, None, ""
+        row.upto, row.failures, row.retry_at, row.problem = batch.position, 0, None, ""
         if not batch.has_next:
             row.caught_up_at = now
         row.save()
-        sent += len(batch.records)
+        sent += len(batch.rows)
         if not batch.has_next or time.monotonic() >= until:
             return sent
