@@ -5,7 +5,6 @@ recommends a signature each. Only keys of agents that stand are listed.
 """
 
 import hashlib
-import json
 from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
@@ -17,6 +16,7 @@ from django.conf import settings
 from jwt.algorithms import ECAlgorithm
 
 from certificates.public.verification import latest_of_agents
+from compliance.api.rest.renderers import dumps
 from compliance.core.bounded_cache import RecentlyRead
 from compliance.core.encodings import b64_encode
 from compliance.core.identifiers import parse_id
@@ -61,11 +61,11 @@ def read(*, tenant_id: str, now: datetime) -> KeyDirectory:
 def _made(tenant_id: UUID, now: datetime) -> KeyDirectory:
     if not Tenant.objects.filter(id=tenant_id).exists():
         raise TenantNotFound()
-    rows = list(AgentKey.objects.for_tenant(tenant_id).in_force().newest_first())
+    rows = list(AgentKey.objects.for_tenant(tenant_id).in_force())
     found = latest_of_agents({row.agent_id for row in rows}, now=now)
     standing = [row for row in rows if (one := found.get(row.agent_id)) is not None and one.is_in_force]
     listed = [{**row.jwk, "kid": row.thumbprint, "use": "sig"} for row in standing]
-    body = json.dumps({"keys": listed}, separators=(",", ":")).encode()
+    body = dumps({"keys": listed})
     return KeyDirectory(body, _signed(body, now))
 
 

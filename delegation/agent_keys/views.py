@@ -91,7 +91,7 @@ class AgentKeyViewSet(ApiViewSet):
     )
     def list(self, request: ApiRequest, agent_id: str) -> Response:
         agent = Agent.objects.for_tenant(request.auth.tenant_id).find(agent_id)
-        rows = AgentKey.objects.for_tenant(request.auth.tenant_id).of_agent(agent.id).newest_first()
+        rows = AgentKey.objects.for_tenant(request.auth.tenant_id).of_agent(agent.id)
         return ok(AgentKeySerializer(rows, many=True).data)
 
     @operation(
@@ -133,7 +133,5 @@ class KeyDirectoryViewSet(PublicViewSet):
     def retrieve(self, request: Request, tenant_id: str) -> HttpResponse:
         with environments.use(read_environment(request.query_params)):
             found = directory.read(tenant_id=tenant_id, now=now())
-        response = HttpResponse(found.body, content_type=directory.MEDIA_TYPE, headers=found.headers)
-        response["Cache-Control"] = f"public, max-age={directory.MAX_AGE_SECONDS}"
-        response["X-Content-Type-Options"] = "nosniff"
-        return response
+        headers = {**found.headers, "Cache-Control": f"public, max-age={directory.MAX_AGE_SECONDS}"}
+        return HttpResponse(found.body, content_type=directory.MEDIA_TYPE, headers=headers)

@@ -112,10 +112,10 @@ class AgentScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
         return {"type": "oauth2", "description": "private_key_jwt", "flows": {"clientCredentials": flow}}
 
 
-def errors(*statuses: int) -> dict[int, OpenApiResponse]:
-    """Documented errors of RFC 6749, for any request to these endpoints and for `statuses`."""
+def errors() -> dict[int, OpenApiResponse]:
+    """Documented errors of RFC 6749, for any request to these endpoints."""
     found = {}
-    for status in sorted({400, 401, 405, 413, 415, 429, 503, *statuses}):
+    for status in (400, 401, 405, 413, 415, 429, 503):
         code, text = _CODES.get(status, "invalid_request"), OAUTH_STATUS_TEXT[status]
         example = OpenApiExample("error", value={"error": code, "error_description": text})
         found[status] = OpenApiResponse(OAuthErrorSerializer, text, examples=[example])

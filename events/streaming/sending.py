@@ -17,15 +17,19 @@ from auditlog.exporting.ocsf import ocsf_of_entry
 from auditlog.sealing.stored_rows import sealed_between
 from auditlog.sealing.tree import head
 from compliance.api.pagination import Feed
+from compliance.api.rest.renderers import dumps
 from compliance.core import environments
+from compliance.outbound.addresses import UrlPolicy
+from compliance.outbound.http_client import RequestOptions, put
+from compliance.outbound.tls_stream import send_over_tls
 from compliance.stores import session_locks
 from events.models import BehaviorEvent
 from events.risk.rolling import settled_until
 from events.streaming.feed import events_from
 from events.streaming.models import StreamPosition
 from events.streaming.ocsf import ocsf_of_event
-from events.streaming.s3 import put_object
-from events.streaming.syslog import frame, line, send_messages
+from events.streaming.s3 import signed_headers
+from events.streaming.syslog import frame
 
 log = logging.getLogger(__name__)
 
@@ -51,13 +55,27 @@ def _events(start: UUID, now: datetime) -> Feed[dict[str, Any]]:
 _SOURCES: Final = {"audit-log": _entries, "events": _events}
 
 
+def _options() -> RequestOptions:
+    """How receivers are reached; their addresses are the operator's own."""
+    policy = UrlPolicy(allow_http=True, allow_private=True)
+    return RequestOptions(policy, settings.STREAM_TIMEOUT_SECONDS, settings.STREAM_CA_FILE or None)
+
+
 def _to_bucket(source: str, start: UUID, records: Sequence[dict[str, Any]], now: datetime) -> str:
     key = f"{environments.current().value}/{source}/{start.hex}.ndjson"
-    return put_object(key, b"".join(line(one) + b"\n" for one in records), now=now)
+    url = f"{settings.STREAM_S3_URL.rstrip('/')}/{key}"
+    body = b"".join(dumps(one) + b"\n" for one in records)
+    outcome = put(url, body=body, headers=signed_headers(url, body, now=now), options=_options())
+    if outcome.succeeded:
+        return ""
+    return outcome.error or f"The bucket answered {outcome.response_status}: {outcome.response_body}"
 
 
 def _to_syslog(source: str, start: UUID, records: Sequence[dict[str, Any]], now: datetime) -> str:
-    return send_messages(b"".join(map(frame, records)))
+    return send_over_tls(settings.STREAM_SYSLOG, b"".join(map(frame, records)), options=_options())
+
+
+_RECEIVERS: Final = {"s3": _to_bucket, "syslog": _to_syslog}
 
 
 def send_new(*, now: datetime, seconds: float = RUN_SECONDS) -> int:
@@ -82,8 +100,7 @@ def _streams() -> list[str]:
 def _follow(name: str, until: float, now: datetime) -> int:
     """Send a stream's records until none is left, a try fails, or the time is over; return how many."""
     receiver, _, named = name.partition(".")
-    read, send = _SOURCES[named], {"s3": _to_bucket, "syslog": _to_syslog}[receiver]
-    sent = 0
+    read, send, sent = _SOURCES[named], _RECEIVERS[receiver], 0
     present = UUID(int=head().size) if named == "audit-log" else settled_until(now)
     start = {"upto": present, "caught_up_at": now}
     row, _ = StreamPosition.objects.get_or_create(name=name, defaults=start)

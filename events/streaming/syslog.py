@@ -1,6 +1,5 @@
 """Frames of syslog over TLS (RFC 5425): a count of octets, a header of RFC 5424, and the event as JSON."""
 
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -9,16 +8,10 @@ from urllib.parse import urlsplit
 from django.conf import settings
 
 from auditlog.exporting.ocsf import Severity
-from compliance.outbound.tls_stream import send_over_tls
-from events.streaming.s3 import options
+from compliance.api.rest.renderers import dumps
 
 FACILITY: Final = 13  # log audit
 _SEVERITIES: Final = {Severity.INFORMATIONAL: 6, Severity.LOW: 5, Severity.MEDIUM: 4, Severity.HIGH: 3}
-
-
-def send_messages(octets: bytes) -> str:
-    """Send frames to STREAM_SYSLOG; return why the receiver may lack some, or nothing."""
-    return send_over_tls(settings.STREAM_SYSLOG, octets, options=options())
 
 
 def frame(event: Mapping[str, Any]) -> bytes:
@@ -27,10 +20,5 @@ def frame(event: Mapping[str, Any]) -> bytes:
     moment = datetime.fromtimestamp(event["time"] / 1000, UTC).isoformat(timespec="milliseconds")[:-6]
     host, what = urlsplit(settings.BASE_URL).hostname or "-", event["metadata"]["log_name"]
     header = f"<{priority}>1 {moment}Z {host} {settings.SERVICE_NAME} - {what} - "
-    message = header.encode() + line(event)
+    message = header.encode() + dumps(event)
     return b"%d %b" % (len(message), message)
-
-
-def line(event: Mapping[str, Any]) -> bytes:
-    """Return an event as JSON; its integers may be of any size."""
-    return json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
