@@ -20,7 +20,7 @@ from delegation.issuers.key_sets import IssuerKey
 from delegation.jose import compact
 from delegation.jose.compact import CompactJws
 from delegation.jose.dpop import MAX_ID_LENGTH
-from delegation.jose.tokens import LATEST_TIME, SubjectIdentifier
+from delegation.jose.tokens import LATEST_TIME, ChainActor, ChainActorType, SubjectIdentifier
 
 MAX_LENGTH: Final = 16_384
 LEEWAY_SECONDS: Final = 60
@@ -54,12 +54,12 @@ class _Granted(msgspec.Struct):
 
 @dataclass(frozen=True)
 class VerifiedHuman:
-    """The human an ID token names: `name` by `subject_claim`, `identifier` by `iss` and `sub`.
+    """The human an ID token names: `actor` by `subject_claim`, `identifier` by `iss` and `sub`.
 
     `jti`, and what the issuer grants (`scope`, `resources`), are of an identity assertion grant.
     """
 
-    name: str
+    actor: ChainActor
     identifier: SubjectIdentifier
     jti: str = ""
     scope: str | None = None
@@ -184,12 +184,12 @@ def _human(claims: dict[str, Any], trust: IssuerTrust) -> VerifiedHuman:
     name = claims.get(trust.subject_claim)
     if trust.subject_claim == "email" and claims.get("email_verified") is not True:
         raise IdTokenRefused(IdTokenFault.EMAIL_NOT_VERIFIED)
+    if not isinstance(name, str):
+        raise IdTokenRefused(IdTokenFault.INVALID_SUBJECT)
     try:
         identifier = msgspec.convert(
             {"format": "iss_sub", "iss": trust.issuer, "sub": claims.get("sub")}, SubjectIdentifier
         )
-    except msgspec.ValidationError as error:
+        return VerifiedHuman(ChainActor(name, ChainActorType.HUMAN), identifier)
+    except ValueError as error:
         raise IdTokenRefused(IdTokenFault.INVALID_SUBJECT) from error
-    if not isinstance(name, str):
-        raise IdTokenRefused(IdTokenFault.INVALID_SUBJECT)
-    return VerifiedHuman(name, identifier)

@@ -34,7 +34,7 @@ from delegation.jose import compact
 from delegation.jose.compact import CompactJws
 from delegation.jose.dpop import MAX_ID_LENGTH, REFUSED_NAMES
 from delegation.jose.holder_keys import ED25519, EDDSA
-from delegation.jose.tokens import ChainActor, ChainActorType
+from delegation.jose.tokens import Chain
 from delegation.oauth import exchange, forms
 from delegation.oauth.errors import (
     InvalidClient,
@@ -100,16 +100,13 @@ def issue(*, client: AgentClient, form: Form, proven_key: str | None, now: datet
     Django's errors.
     """
     human = _human(client, form, now)
+    chain: Chain = () if human is None else (human.actor,)
     scope = exchange.read_scope(form.get("scope"))
     audience = exchange.read_audience(form.all("audience"), form.all("resource"))
     if human is not None:
         scope, audience = exchange.bounded(human, scope, audience)
     if not set((scope or "").split()) <= client.permitted:
         raise InvalidScope("The scope exceeds the agent's permitted actions")
-    try:
-        chain = () if human is None else (ChainActor(human.name, ChainActorType.HUMAN),)
-    except ValueError as error:
-        raise InvalidGrant("assertion: invalid_subject") from error
     grant = Grant(
         chain=(*chain, exchange.link(chain, client.id)),
         scope=scope or "",

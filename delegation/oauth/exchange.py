@@ -227,11 +227,9 @@ def _subject(
             )
         else:
             human = issuers.verify_id_token(tenant_id=tenant_id, token=asked.subject_token, now=now)
-        return (ChainActor(human.name, ChainActorType.HUMAN),), human, None
+        return (human.actor,), human, None
     except IdTokenRefused as refused:
         raise InvalidRequest(f"subject_token: {refused.fault}") from refused
-    except ValueError as error:
-        raise InvalidRequest("subject_token: invalid_subject") from error
 
 
 def _delegation(token: str, parameter: str, now: datetime) -> Delegation:
