@@ -130,7 +130,7 @@ def _human(client: AgentClient, form: Form, now: datetime) -> VerifiedHuman | No
         raise UnsupportedGrantType()
     did = str(AgentDid(environments.current(), client.id))
     try:
-        return issuers.verify_grant(
+        return issuers.verify_id_token(
             tenant_id=client.tenant_id, token=form.require("assertion"), clients=[did], now=now
         )
     except IdTokenRefused as refused:
