@@ -6,14 +6,15 @@ in a bucket it replaces the object that it was.
 
 import logging
 import time
-from collections.abc import Sequence
-from datetime import datetime, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.conf import settings
 
-from auditlog.exporting.ocsf import ocsf_of_entry
+from auditlog.exporting.ocsf import Severity, ocsf_of_entry
 from auditlog.sealing.stored_rows import sealed_between
 from auditlog.sealing.tree import head
 from compliance.api.pagination import Feed
@@ -29,7 +30,6 @@ from events.streaming.feed import events_from
 from events.streaming.models import StreamPosition
 from events.streaming.ocsf import ocsf_of_event
 from events.streaming.s3 import signed_headers
-from events.streaming.syslog import frame
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +38,8 @@ MOST: Final = 500
 RUN_SECONDS: Final = 30.0
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=15), timedelta(minutes=15)
 """The pause after a failure, doubled by each further one."""
+FACILITY: Final = 13  # log audit
+SYSLOG_SEVERITIES: Final = {Severity.INFORMATIONAL: 6, Severity.LOW: 5, Severity.MEDIUM: 4, Severity.HIGH: 3}
 
 
 def _entries(start: UUID, now: datetime) -> Feed[dict[str, Any]]:
@@ -71,8 +73,18 @@ def _to_bucket(source: str, start: UUID, records: Sequence[dict[str, Any]], now:
     return outcome.error or f"The bucket answered {outcome.response_status}: {outcome.response_body}"
 
 
+def _frame(event: Mapping[str, Any]) -> bytes:
+    """Return an event as a frame of syslog over TLS: octets, a header of RFC 5424, JSON (RFC 5425 §4.3)."""
+    priority = FACILITY * 8 + SYSLOG_SEVERITIES[event["severity_id"]]
+    moment = datetime.fromtimestamp(event["time"] / 1000, UTC).isoformat(timespec="milliseconds")[:-6]
+    host, what = urlsplit(settings.BASE_URL).hostname or "-", event["metadata"]["log_name"]
+    header = f"<{priority}>1 {moment}Z {host} {settings.SERVICE_NAME} - {what} - "
+    message = header.encode() + dumps(event)
+    return b"%d %b" % (len(message), message)
+
+
 def _to_syslog(source: str, start: UUID, records: Sequence[dict[str, Any]], now: datetime) -> str:
-    return send_over_tls(settings.STREAM_SYSLOG, b"".join(map(frame, records)), options=_options())
+    return send_over_tls(settings.STREAM_SYSLOG, b"".join(map(_frame, records)), options=_options())
 
 
 _RECEIVERS: Final = {"s3": _to_bucket, "syslog": _to_syslog}
