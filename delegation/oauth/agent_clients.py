@@ -32,7 +32,7 @@ from delegation.issuing.applications import Grant
 from delegation.issuing.issuance import IssuedDelegation
 from delegation.jose import compact
 from delegation.jose.compact import CompactJws
-from delegation.jose.dpop import MAX_ID_LENGTH, REFUSED_NAMES
+from delegation.jose.dpop import MAX_ID_LENGTH, REFUSED_NAMES, WINDOW
 from delegation.jose.holder_keys import ED25519, EDDSA
 from delegation.jose.tokens import Chain
 from delegation.oauth import exchange, forms
@@ -184,7 +184,8 @@ def _check_claims(claims: Mapping[str, Any], now: datetime) -> str:
     expires, begins, made_at = (claims.get(name, 0) for name in ("exp", "nbf", "iat"))
     if any(type(one) not in (int, float) for one in (expires, begins, made_at)):
         raise InvalidClient("exp, and iat or nbf if they are there, must be seconds")
-    if not moment < expires <= moment + LONGEST_LIFE.total_seconds() or max(begins, made_at) > moment + 60:
+    is_begun = max(begins, made_at) <= moment + WINDOW.total_seconds()
+    if not is_begun or not moment < expires <= moment + LONGEST_LIFE.total_seconds():
         raise InvalidClient("exp has passed or is more than five minutes ahead, or it counts later")
     if not isinstance(jti, str) or not 1 <= len(jti) <= MAX_ID_LENGTH:
         raise InvalidClient(f"jti must have 1 to {MAX_ID_LENGTH} characters")
