@@ -21,13 +21,18 @@ from auditlog.actors.requests import caller_of
 from auditlog.vocabulary import Actor
 from compliance.api.gate import Scope
 from compliance.api.idempotency import idempotent
-from compliance.api.pagination import keyset_page, ok, page, read_choice, read_cursor, read_id, read_limit
-from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.schema import (
-    IDEMPOTENCY_KEY,
-    PUBLIC,
-    errors,
+from compliance.api.pagination import (
+    keyset_page,
+    ok,
+    page,
+    read_choice,
+    read_cursor,
+    read_environment,
+    read_id,
+    read_limit,
 )
+from compliance.api.rest.requests import ApiRequest
+from compliance.api.rest.schema import IDEMPOTENCY_KEY, PUBLIC, errors
 from compliance.api.rest.views import ApiViewSet, PublicViewSet, listing, operation, validated
 from compliance.core import environments
 from compliance.core.clock import now
@@ -172,8 +177,7 @@ class PublicDelegationViewSet(PublicViewSet):
         responses={200: serializers.JwksSerializer, **errors(*PUBLIC)},
     )
     def jwks(self, request: Request) -> Response:
-        chosen = read_choice(request.query_params, "environment", [item.value for item in Environment])
-        with environments.use(Environment(chosen or Environment.LIVE)):
+        with environments.use(read_environment(request.query_params)):
             found = keys.jwks(now=now())
         max_age = int(JWKS_MAX_AGE.total_seconds())
         return Response({"keys": found}, headers={"Cache-Control": f"public, max-age={max_age}"})

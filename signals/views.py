@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from auditlog.actors.requests import caller_of
 from compliance.api.gate import Scope, require_scope
-from compliance.api.pagination import read_choice, read_id
+from compliance.api.pagination import read_environment, read_id
 from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.schema import PUBLIC, errors
 from compliance.api.rest.views import ApiViewSet, PublicViewSet, operation, validated
@@ -194,9 +194,8 @@ class TransmitterViewSet(PublicViewSet):
         responses={200: serializers.TransmitterSerializer, **errors(*PUBLIC)},
     )
     def configuration(self, request: Request) -> Response:
-        chosen = read_choice(request.query_params, "environment", [item.value for item in Environment])
         headers = {"Cache-Control": f"public, max-age={MAX_AGE_SECONDS}"}
-        return Response(_configuration(Environment(chosen or Environment.LIVE)), headers=headers)
+        return Response(_configuration(read_environment(request.query_params)), headers=headers)
 
 
 def _configuration(environment: Environment) -> dict[str, Any]:

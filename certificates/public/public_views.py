@@ -19,7 +19,7 @@ from certificates.models import AuthorityRole, CertificateAuthority, RevocationL
 from certificates.pki.serials import environment_of, parse_serial
 from certificates.public.documents import JSON, PEM_FILE, TEXT, chosen_form, serve
 from certificates.public.endpoints import VERIFY_CERTIFICATE
-from compliance.api.pagination import ok, read_choice
+from compliance.api.pagination import ok, read_environment
 from compliance.api.rest.endpoints import respond
 from compliance.api.rest.schema import MOMENT, enveloped, errors
 from compliance.api.rest.throttling import VerifyThrottle
@@ -103,7 +103,7 @@ class RevocationListViewSet(PublicViewSet):
         responses=LIST_RESPONSES,
     )
     def current(self, request: Request) -> HttpResponse:
-        with environments.use(_asked_environment(request)):
+        with environments.use(read_environment(request.query_params)):
             authority = CertificateAuthority.objects.in_service().filter(role=AuthorityRole.ISSUING).first()
             if authority is None:
                 raise ListNotGenerated()
@@ -172,7 +172,7 @@ class AuthorityViewSet(PublicViewSet):
         },
     )
     def list(self, request: Request) -> HttpResponse:
-        environment = _asked_environment(request)
+        environment = read_environment(request.query_params)
         with environments.use(environment):
             issuing = CertificateAuthority.objects.issuing()
             known = list(CertificateAuthority.objects.order_by("-created_at", "-id"))
@@ -253,8 +253,3 @@ def _scope_of(authority: CertificateAuthority, part: str) -> str:
     if re.fullmatch(r"0|[1-9]\d{0,4}", part, re.ASCII) and int(part) < authority.crl_shards:
         return shard_name(int(part))
     raise ListNotFound()
-
-
-def _asked_environment(request: Request) -> Environment:
-    chosen = read_choice(request.query_params, "environment", [member.value for member in Environment])
-    return Environment(chosen or Environment.LIVE)

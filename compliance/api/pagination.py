@@ -19,6 +19,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from compliance.api.rest.parsers import check_value
+from compliance.core.environments import Environment
 from compliance.core.errors import Invalid
 from compliance.core.identifiers import parse_id
 
@@ -34,6 +35,7 @@ _DATE_TIME = re.compile(
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 Row = TypeVar("Row", bound=Model)
+Record = TypeVar("Record")
 
 
 @dataclass(frozen=True)
@@ -84,10 +86,10 @@ class Page(Generic[Row]):
 
 
 @dataclass(frozen=True)
-class Feed(Generic[Row]):
+class Feed(Generic[Record]):
     """Rows oldest first; `position` stands for the next one to read, by whatever number the list has."""
 
-    rows: Sequence[Row]
+    rows: Sequence[Record]
     position: UUID
     has_next: bool
 
@@ -205,6 +207,12 @@ def read_choice(params: Mapping[str, str], name: str, allowed: Sequence[str]) ->
     if value not in allowed:
         raise Invalid(f"Invalid {name}: must be one of {', '.join(allowed)}")
     return value
+
+
+def read_environment(params: Mapping[str, str]) -> Environment:
+    """The `environment` query parameter, live without one; raises `Invalid`, for an empty one too."""
+    chosen = read_choice(params, "environment", [item.value for item in Environment])
+    return Environment(chosen or Environment.LIVE)
 
 
 def read_flag(params: Mapping[str, str], name: str) -> bool | None:

@@ -25,7 +25,9 @@ def send_over_tls(receiver: str, octets: bytes, *, options: RequestOptions) -> s
             secure.settimeout(max(until - time.monotonic(), 0.001))
             secure.sendall(octets)
             secure.settimeout(max(until - time.monotonic(), 0.001))
-            _close(secure)
+            # rsyslog ends its stream without a close_notify.
+            with suppress(ssl.SSLEOFError):
+                secure.unwrap()
     except UrlRefused as error:
         return str(error)
     except ssl.SSLCertVerificationError as error:
@@ -42,11 +44,3 @@ def _connected(target: Target, options: RequestOptions) -> socket.socket:
         with suppress(OSError):
             return socket.create_connection((str(address), target.port), timeout=options.timeout_seconds)
     return socket.create_connection((str(last), target.port), timeout=options.timeout_seconds)
-
-
-def _close(secure: ssl.SSLSocket) -> None:
-    """Wait for the receiver's close_notify, or for the end of its stream, by which rsyslog closes."""
-    try:
-        secure.unwrap()
-    except ssl.SSLEOFError:
-        return

@@ -5,24 +5,20 @@ recommends a signature each. Only keys of agents that stand are listed.
 """
 
 import hashlib
-import json
-import time
-from base64 import b64encode
 from dataclasses import dataclass
 from datetime import datetime
+from time import monotonic
 from typing import Final
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
-from cryptography.hazmat.primitives.hashes import SHA256
 from django.conf import settings
+from jwt.algorithms import ECAlgorithm
 
 from certificates.public.verification import latest_of_agents
-from compliance.core import environments
-from compliance.core.bounded_cache import BoundedCache
-from compliance.core.environments import Environment
+from compliance.api.rest.renderers import dumps
+from compliance.core.bounded_cache import RecentlyRead
+from compliance.core.encodings import b64_encode
 from compliance.core.identifiers import parse_id
 from delegation.agent_keys.models import AgentKey
 from delegation.token_keys import keys
@@ -33,59 +29,50 @@ MEDIA_TYPE: Final = "application/http-message-signatures-directory+json"
 TAG: Final = "http-message-signatures-directory"
 MAX_AGE_SECONDS: Final = 60
 SIGNED_SECONDS: Final = 3_600
-MADE_ANEW_AFTER_SECONDS: Final = 3.0
-KEPT_DIRECTORIES: Final = 1_000
 
 
 @dataclass(frozen=True)
 class KeyDirectory:
-    """A directory and the fields of its signature; `made_at` is in seconds of the monotonic clock."""
+    """A directory and the fields of its signature."""
 
     body: bytes
     headers: dict[str, str]
-    made_at: float
 
 
-_kept: BoundedCache[tuple[Environment, UUID], KeyDirectory] = BoundedCache(KEPT_DIRECTORIES)
+known: RecentlyRead[UUID, KeyDirectory] = RecentlyRead(1_000)
+_ES256: Final = ECAlgorithm(ECAlgorithm.SHA256)
 
 
 def read(*, tenant_id: str, now: datetime) -> KeyDirectory:
-    """The directory of a tenant in the current environment, made anew once it is some seconds old.
+    """The directory of a tenant in the current environment, as it was a moment ago.
 
     Raises: TenantNotFound, the HSM's and the database's errors.
     """
     parsed = parse_id(tenant_id)
     if parsed is None:
         raise TenantNotFound()
-    name = (environments.current(), parsed)
-    kept = _kept.get(name)
-    if kept is None or time.monotonic() - kept.made_at >= MADE_ANEW_AFTER_SECONDS:
-        kept = _made(parsed, now)
-        _kept.put(name, kept)
-    return kept
-
-
-def forget() -> None:
-    """Make every directory anew when it is asked for."""
-    _kept.clear()
+    read_at, found = monotonic(), known.of([parsed]).get(parsed)
+    if found is None:
+        found = _made(parsed, now)
+        known.keep({parsed: found}, read_at=read_at)
+    return found
 
 
 def _made(tenant_id: UUID, now: datetime) -> KeyDirectory:
-    made_at = time.monotonic()
     if not Tenant.objects.filter(id=tenant_id).exists():
         raise TenantNotFound()
-    rows = list(AgentKey.objects.for_tenant(tenant_id).in_force().newest_first())
+    rows = list(AgentKey.objects.for_tenant(tenant_id).in_force())
     found = latest_of_agents({row.agent_id for row in rows}, now=now)
     standing = [row for row in rows if (one := found.get(row.agent_id)) is not None and one.is_in_force]
     listed = [{**row.jwk, "kid": row.thumbprint, "use": "sig"} for row in standing]
-    body = json.dumps({"keys": listed}, separators=(",", ":")).encode()
-    return KeyDirectory(body, _signed(body, now), made_at)
+    body = dumps({"keys": listed})
+    return KeyDirectory(body, _signed(body, now))
 
 
 def _signed(body: bytes, now: datetime) -> dict[str, str]:
     """The fields by which the service signs a directory for its own authority. Raises: the HSM's errors."""
     key, created = keys.signing_key(), int(now.timestamp())
-    digest = f"sha-256=:{b64encode(hashlib.sha256(body).digest()).decode()}:"
+    digest = f"sha-256=:{b64_encode(hashlib.sha256(body).digest())}:"
     params = (
         f'("@authority";req "content-digest");created={created};expires={created + SIGNED_SECONDS}'
         f';keyid="{key.kid}";alg="ecdsa-p256-sha256";tag="{TAG}"'
@@ -94,8 +81,7 @@ def _signed(body: bytes, now: datetime) -> dict[str, str]:
         f'"@authority";req: {urlsplit(settings.BASE_URL).netloc.lower()}\n'
         f'"content-digest": {digest}\n"@signature-params": {params}'
     )
-    r, s = decode_dss_signature(keys.private_half(key).sign(base.encode(), ec.ECDSA(SHA256())))
-    value = b64encode(r.to_bytes(32, "big") + s.to_bytes(32, "big")).decode()
+    value = b64_encode(_ES256.sign(base.encode(), keys.private_half(key)))
     return {
         "Content-Digest": digest,
         "Signature-Input": f"service={params}",

@@ -71,19 +71,17 @@ def is_offered(headers: Mapping[str, str]) -> bool:
 
 def read(request: SignedRequest, *, now: datetime) -> RequestSignature:
     """Read the one signature of an agent, made just now for this request. Raises: SignatureRejected."""
-    label, covered, params, value = _parsed(request.headers)
-    _check_covered(covered, label, request.headers)
+    covered, params, value = parsed(request.headers)
+    _check_covered(covered)
     _check_times(params.get("created"), params.get("expires"), now)
-    return _signature(request, covered, params, value)
+    return signature_of(request, covered, params, value)
 
 
-def read_any(request: SignedRequest) -> RequestSignature:
-    """As `read`, whatever the signature covers and whenever it was made."""
-    _, covered, params, value = _parsed(request.headers)
-    return _signature(request, covered, params, value)
+def parsed(headers: Mapping[str, str]) -> tuple[list[Component], dict[str, Any], bytes]:
+    """Return what the one signature of an agent covers, its parameters and itself.
 
-
-def _parsed(headers: Mapping[str, str]) -> tuple[str, list[Component], dict[str, Any], bytes]:
+    Raises: SignatureRejected.
+    """
     inputs = _dictionary(headers, "signature-input")
     tagged = [(label, *one) for label, one in inputs.items() if one[1].get("tag") == TAG]
     if len(tagged) != 1:
@@ -94,12 +92,13 @@ def _parsed(headers: Mapping[str, str]) -> tuple[str, list[Component], dict[str,
         raise _malformed("Signature and Signature-Input don't fit each other")
     if not all(isinstance(name, str) for name, _ in covered):
         raise _malformed("components must be named by texts")
-    return label, covered, params, value
+    return covered, params, value
 
 
-def _signature(
+def signature_of(
     request: SignedRequest, covered: list[Component], params: dict[str, Any], value: bytes
 ) -> RequestSignature:
+    """Return a parsed signature with its base, whatever it covers. Raises: SignatureRejected."""
     keyid, nonce = params.get("keyid"), params.get("nonce")
     if not isinstance(keyid, str) or not is_thumbprint(keyid):
         raise _malformed("keyid must be the thumbprint of a key")
@@ -134,25 +133,13 @@ def _refuse_twice(name: str, context: str) -> None:
     raise ValueError(f"{name} stands twice")
 
 
-def _check_covered(covered: list[Component], label: str, headers: Mapping[str, str]) -> None:
+def _check_covered(covered: list[Component]) -> None:
     names = {name for name, _ in covered}
-    if not names >= {"@method", AGENT_FIELD} or not (
-        "@target-uri" in names or names >= {"@authority", "@path"}
-    ):
+    is_enough = names >= {"@method", AGENT_FIELD, "@target-uri"}
+    if not is_enough and not names >= {"@method", AGENT_FIELD, "@authority", "@path"}:
         raise _unfit(f"@method, @authority and @path (or @target-uri), and {AGENT_FIELD} must be covered")
     if len(covered) > MOST_COMPONENTS or len({str(one) for one in covered}) != len(covered):
         raise _unfit("too many components, or one twice")
-    stated: Any = headers.get(AGENT_FIELD, "").strip()
-    if stated.startswith('"'):
-        # The form of earlier drafts, which has no labels.
-        stated = _dictionary({AGENT_FIELD: f"{label}={stated}"}, AGENT_FIELD)
-    else:
-        stated = _dictionary(headers, AGENT_FIELD)
-        if not any(name == AGENT_FIELD and params.get("key", label) == label for name, params in covered):
-            raise _unfit(f"{AGENT_FIELD} must be covered with the signature's own label as key")
-    url, _ = stated.get(label, (None, None))
-    if not isinstance(url, str) or not url.startswith("https://"):
-        raise _unfit(f"{AGENT_FIELD} must have an https URL for the signature's label")
 
 
 def _check_times(created: Any, expires: Any, now: datetime) -> None:

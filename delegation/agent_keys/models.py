@@ -21,9 +21,6 @@ class AgentKeyQuerySet(TenantRows["AgentKey"]):
     def in_force(self) -> "AgentKeyQuerySet":
         return self.filter(revoked_at=None)
 
-    def newest_first(self) -> "AgentKeyQuerySet":
-        return self.order_by("-created_at", "-id")
-
 
 class AgentKey(models.Model):
     """An Ed25519 key of an agent; `thumbprint` names it (RFC 7638), `x` is its public half (RFC 8037).

@@ -13,13 +13,12 @@ from agents.models import Agent
 from agents.serializers import ReasonSerializer
 from auditlog.actors.requests import caller_of
 from compliance.api.gate import Scope
-from compliance.api.pagination import ok, read_choice
+from compliance.api.pagination import ok, read_environment
 from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.schema import PUBLIC, enveloped, errors
 from compliance.api.rest.views import ApiViewSet, PublicViewSet, operation, validated
 from compliance.core import environments
 from compliance.core.clock import now
-from compliance.core.environments import Environment
 from compliance.core.identifiers import parse_id
 from delegation import proofs
 from delegation.agent_keys import directory, serializers, services
@@ -92,7 +91,7 @@ class AgentKeyViewSet(ApiViewSet):
     )
     def list(self, request: ApiRequest, agent_id: str) -> Response:
         agent = Agent.objects.for_tenant(request.auth.tenant_id).find(agent_id)
-        rows = AgentKey.objects.for_tenant(request.auth.tenant_id).of_agent(agent.id).newest_first()
+        rows = AgentKey.objects.for_tenant(request.auth.tenant_id).of_agent(agent.id)
         return ok(AgentKeySerializer(rows, many=True).data)
 
     @operation(
@@ -132,10 +131,7 @@ class KeyDirectoryViewSet(PublicViewSet):
         },
     )
     def retrieve(self, request: Request, tenant_id: str) -> HttpResponse:
-        chosen = read_choice(request.query_params, "environment", [item.value for item in Environment])
-        with environments.use(Environment(chosen or Environment.LIVE)):
+        with environments.use(read_environment(request.query_params)):
             found = directory.read(tenant_id=tenant_id, now=now())
-        response = HttpResponse(found.body, content_type=directory.MEDIA_TYPE, headers=found.headers)
-        response["Cache-Control"] = f"public, max-age={directory.MAX_AGE_SECONDS}"
-        response["X-Content-Type-Options"] = "nosniff"
-        return response
+        headers = {**found.headers, "Cache-Control": f"public, max-age={directory.MAX_AGE_SECONDS}"}
+        return HttpResponse(found.body, content_type=directory.MEDIA_TYPE, headers=headers)

@@ -7,10 +7,12 @@ for this service and one client.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import jwt
 import msgspec
+from django.conf import settings
+from msgspec import Meta
 
 from delegation.issuers import key_sets
 from delegation.issuers.errors import IdTokenFault, IdTokenRefused
@@ -18,7 +20,7 @@ from delegation.issuers.key_sets import IssuerKey
 from delegation.jose import compact
 from delegation.jose.compact import CompactJws
 from delegation.jose.dpop import MAX_ID_LENGTH
-from delegation.jose.tokens import LATEST_TIME, SubjectIdentifier
+from delegation.jose.tokens import LATEST_TIME, ChainActor, ChainActorType, SubjectIdentifier
 
 MAX_LENGTH: Final = 16_384
 LEEWAY_SECONDS: Final = 60
@@ -42,22 +44,22 @@ class IssuerTrust:
     max_age: timedelta
 
 
-@dataclass(frozen=True)
-class JagRules:
-    """The requirements for an identity assertion grant: for this service, and for one of these clients."""
+class _Granted(msgspec.Struct):
+    """The claims of an identity assertion grant that an ID token has not."""
 
-    audience: str
-    clients: Collection[str]
+    jti: Annotated[str, Meta(min_length=1, max_length=MAX_ID_LENGTH)]
+    scope: str | None = None
+    resource: str | list[str] = []
 
 
 @dataclass(frozen=True)
 class VerifiedHuman:
-    """The human an ID token names: `name` by `subject_claim`, `identifier` by `iss` and `sub`.
+    """The human an ID token names: `actor` by `subject_claim`, `identifier` by `iss` and `sub`.
 
     `jti`, and what the issuer grants (`scope`, `resources`), are of an identity assertion grant.
     """
 
-    name: str
+    actor: ChainActor
     identifier: SubjectIdentifier
     jti: str = ""
     scope: str | None = None
@@ -82,15 +84,15 @@ def verify(
     trust: IssuerTrust,
     keys: Callable[[str | None], Sequence[IssuerKey]],
     now: datetime,
-    grant: JagRules | None = None,
+    clients: Collection[str] | None = None,
 ) -> VerifiedHuman:
     """Return the human of an ID token that the issuer made for one of the audiences, within `max_age`.
 
-    With `grant`, of an identity assertion grant by these rules, whose `jti` is still to be used up.
+    With `clients`, of an identity assertion grant for one of these, whose `jti` is still to be used up.
     `keys(kid)` gives the issuer's keys, fetched again if the named one was not among them. Raises:
     IdTokenRefused, and what `keys` raises.
     """
-    algorithm, kid = _check_header(token.header, trust, "jwt" if grant is None else JAG_TYPE)
+    algorithm, kid = _check_header(token.header, trust, "jwt" if clients is None else JAG_TYPE)
     _check_signature(token, algorithm, key_sets.candidates(keys(kid), algorithm=algorithm, kid=kid))
     claims = token.payload
     if claims.get("iss") != trust.issuer:
@@ -98,11 +100,11 @@ def verify(
     # Logout tokens and security event tokens have `events`; a token with `cnf` is no bearer token.
     if "events" in claims or "cnf" in claims:
         raise IdTokenRefused(IdTokenFault.NOT_AN_ID_TOKEN)
-    if grant is None:
+    if clients is None:
         _check_audience(claims, trust)
-    elif claims.get("aud") not in (grant.audience, [grant.audience]):
+    elif claims.get("aud") not in (settings.TOKEN_ISSUER, [settings.TOKEN_ISSUER]):
         raise IdTokenRefused(IdTokenFault.WRONG_AUDIENCE)
-    elif claims.get("client_id") not in grant.clients:
+    elif claims.get("client_id") not in clients:
         raise IdTokenRefused(IdTokenFault.WRONG_CLIENT)
     _check_times(claims, trust, now)
     for name, permitted in trust.required_claims.items():
@@ -111,18 +113,14 @@ def verify(
         if not any(isinstance(one, str) and one in permitted for one in values):
             raise IdTokenRefused(IdTokenFault.CLAIM_NOT_PERMITTED)
     human = _human(claims, trust)
-    return human if grant is None else _with_grant(human, claims)
-
-
-def _with_grant(human: VerifiedHuman, claims: dict[str, Any]) -> VerifiedHuman:
-    jti, scope, stated = claims.get("jti"), claims.get("scope"), claims.get("resource", [])
-    resources = [stated] if isinstance(stated, str) else stated
-    is_known = isinstance(resources, list) and all(isinstance(one, str) for one in resources)
-    if not isinstance(jti, str) or not 1 <= len(jti) <= MAX_ID_LENGTH or not isinstance(scope, str | None):
-        raise IdTokenRefused(IdTokenFault.MALFORMED)
-    if not is_known:
-        raise IdTokenRefused(IdTokenFault.MALFORMED)
-    return replace(human, jti=jti, scope=scope, resources=resources)
+    if clients is None:
+        return human
+    try:
+        granted = msgspec.convert(claims, _Granted)
+    except msgspec.ValidationError as error:
+        raise IdTokenRefused(IdTokenFault.MALFORMED) from error
+    resources = [granted.resource] if isinstance(granted.resource, str) else granted.resource
+    return replace(human, jti=granted.jti, scope=granted.scope, resources=resources)
 
 
 def _check_header(header: dict[str, Any], trust: IssuerTrust, typ: str) -> tuple[str, str | None]:
@@ -186,12 +184,12 @@ def _human(claims: dict[str, Any], trust: IssuerTrust) -> VerifiedHuman:
     name = claims.get(trust.subject_claim)
     if trust.subject_claim == "email" and claims.get("email_verified") is not True:
         raise IdTokenRefused(IdTokenFault.EMAIL_NOT_VERIFIED)
+    if not isinstance(name, str):
+        raise IdTokenRefused(IdTokenFault.INVALID_SUBJECT)
     try:
         identifier = msgspec.convert(
             {"format": "iss_sub", "iss": trust.issuer, "sub": claims.get("sub")}, SubjectIdentifier
         )
-    except msgspec.ValidationError as error:
+        return VerifiedHuman(ChainActor(name, ChainActorType.HUMAN), identifier)
+    except ValueError as error:
         raise IdTokenRefused(IdTokenFault.INVALID_SUBJECT) from error
-    if not isinstance(name, str):
-        raise IdTokenRefused(IdTokenFault.INVALID_SUBJECT)
-    return VerifiedHuman(name, identifier)

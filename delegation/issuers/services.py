@@ -23,7 +23,7 @@ from delegation.issuers.errors import (
     TrustedIssuerExists,
 )
 from delegation.issuers.fetching import KeyLocation
-from delegation.issuers.id_tokens import JagRules, VerifiedHuman
+from delegation.issuers.id_tokens import VerifiedHuman
 from delegation.issuers.key_sets import InvalidKeySet
 from delegation.issuers.models import TrustedIssuer
 from delegation.jose.holder_keys import PRIVATE_NAMES
@@ -79,37 +79,20 @@ def delete(*, tenant_id: UUID, issuer_id: Any, actor: Actor, now: datetime) -> N
         row.delete()
 
 
-def verify_id_token(*, tenant_id: UUID, token: str, now: datetime) -> VerifiedHuman:
+def verify_id_token(
+    *, tenant_id: UUID, token: str, clients: Collection[str] | None = None, now: datetime
+) -> VerifiedHuman:
     """The human whom an ID token of one of the tenant's trusted issuers names.
 
-    It may fetch the issuer's keys: not for use inside a transaction. Raises: IdTokenRefused,
-    IssuerKeysUnavailable.
+    With `clients`, whom an identity assertion grant for one of these names, or for one of the audiences that
+    the tenant lists for the issuer; this call uses it up. It may fetch the issuer's keys: not for use inside
+    a transaction. Raises: IdTokenRefused, IssuerKeysUnavailable, ReplayStoreUnavailable.
     """
-    return _verified(tenant_id, token, now, clients=None)[1]
-
-
-def verify_grant(*, tenant_id: UUID, token: str, clients: Collection[str], now: datetime) -> VerifiedHuman:
-    """As `verify_id_token`, of an identity assertion grant for one of these clients; this call uses it up.
-
-    The names that the tenant lists as the issuer's audiences are clients too. Raises: as `verify_id_token`,
-    ReplayStoreUnavailable.
-    """
-    row, human = _verified(tenant_id, token, now, clients=clients)
-    kept = row.trust.max_age + timedelta(seconds=2 * id_tokens.LEEWAY_SECONDS)
-    if not proofs.use_once(issuer=row.issuer, jti=human.jti, kept=kept):
-        raise IdTokenRefused(IdTokenFault.USED_BEFORE)
-    return human
-
-
-def _verified(
-    tenant_id: UUID, token: str, now: datetime, *, clients: Collection[str] | None
-) -> tuple[TrustedIssuer, VerifiedHuman]:
     parsed, issuer = id_tokens.parse(token)
     row = TrustedIssuer.objects.for_tenant(tenant_id).active().filter(issuer=issuer).first()
     if row is None:
         raise IdTokenRefused(IdTokenFault.UNTRUSTED_ISSUER)
     pinned, location = row.jwks, KeyLocation(row.issuer, row.jwks_uri)
-    grant = None if clients is None else JagRules(settings.TOKEN_ISSUER, {*clients, *row.audiences})
     human = id_tokens.verify(
         parsed,
         trust=row.trust,
@@ -117,9 +100,12 @@ def _verified(
             key_sets.read(pinned) if pinned else fetching.keys_at(location, kid=kid, tenant_id=tenant_id)
         ),
         now=now,
-        grant=grant,
+        clients=None if clients is None else {*clients, *row.audiences},
     )
-    return row, human
+    kept = row.trust.max_age + timedelta(seconds=2 * id_tokens.LEEWAY_SECONDS)
+    if clients is not None and not proofs.use_once(issuer=issuer, jti=human.jti, kept=kept):
+        raise IdTokenRefused(IdTokenFault.USED_BEFORE)
+    return human
 
 
 def check(row: TrustedIssuer) -> None:

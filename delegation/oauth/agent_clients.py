@@ -32,9 +32,9 @@ from delegation.issuing.applications import Grant
 from delegation.issuing.issuance import IssuedDelegation
 from delegation.jose import compact
 from delegation.jose.compact import CompactJws
-from delegation.jose.dpop import MAX_ID_LENGTH, REFUSED_NAMES
+from delegation.jose.dpop import MAX_ID_LENGTH, REFUSED_NAMES, WINDOW
 from delegation.jose.holder_keys import ED25519, EDDSA
-from delegation.jose.tokens import ChainActor, ChainActorType
+from delegation.jose.tokens import Chain
 from delegation.oauth import exchange, forms
 from delegation.oauth.errors import (
     InvalidClient,
@@ -71,7 +71,7 @@ class AgentClient:
 def environment_of(request: HttpRequest) -> Environment | None:
     """The environment that an assertion names, unverified; None without one that can be read."""
     try:
-        did = parse_did(str(_parsed(_form(request)).payload.get("iss")))
+        did = parse_did(str(_parsed(forms.sent(request)).payload.get("iss")))
     except ServiceError:
         return None
     return did.environment if did else None
@@ -81,7 +81,7 @@ class AgentAuthentication(BaseAuthentication):
     """Verify the assertion of an agent that stands, and use it up; None where no assertion is sent."""
 
     def authenticate(self, request: Request) -> tuple[ApiKeyUser, AgentClient] | None:
-        form = _form(request._request)
+        form = forms.sent(request._request)
         if form.get("client_assertion") is None and form.get("client_assertion_type") is None:
             return None
         if "authorization" in request.headers or form.get("client_secret") is not None:
@@ -100,16 +100,13 @@ def issue(*, client: AgentClient, form: Form, proven_key: str | None, now: datet
     Django's errors.
     """
     human = _human(client, form, now)
+    chain: Chain = () if human is None else (human.actor,)
     scope = exchange.read_scope(form.get("scope"))
     audience = exchange.read_audience(form.all("audience"), form.all("resource"))
     if human is not None:
         scope, audience = exchange.bounded(human, scope, audience)
     if not set((scope or "").split()) <= client.permitted:
         raise InvalidScope("The scope exceeds the agent's permitted actions")
-    try:
-        chain = () if human is None else (ChainActor(human.name, ChainActorType.HUMAN),)
-    except ValueError as error:
-        raise InvalidGrant("assertion: invalid_subject") from error
     grant = Grant(
         chain=(*chain, exchange.link(chain, client.id)),
         scope=scope or "",
@@ -133,15 +130,11 @@ def _human(client: AgentClient, form: Form, now: datetime) -> VerifiedHuman | No
         raise UnsupportedGrantType()
     did = str(AgentDid(environments.current(), client.id))
     try:
-        return issuers.verify_grant(
+        return issuers.verify_id_token(
             tenant_id=client.tenant_id, token=form.require("assertion"), clients=[did], now=now
         )
     except IdTokenRefused as refused:
         raise InvalidGrant(f"assertion: {refused.fault}") from refused
-
-
-def _form(request: HttpRequest) -> Form:
-    return forms.of(request) if request.content_type == forms.MEDIA_TYPE else Form({})
 
 
 def _parsed(form: Form) -> CompactJws:
@@ -166,7 +159,7 @@ def _verified(form: Form, now: datetime) -> AgentClient:
     if did is None or claims.get("sub") != issuer or named not in (None, issuer):
         raise InvalidClient("iss and sub must be the agent's DID, and so client_id if it is sent")
     jti = _check_claims(claims, now)
-    rows = AgentKey.objects.of_agent(did.agent_id).in_force().newest_first()
+    rows = AgentKey.objects.of_agent(did.agent_id).in_force()
     is_here = did.environment is environments.current()
     kid = header.get("kid")
     fitting = [row for row in rows if kid in (None, row.thumbprint)] if is_here else []
@@ -188,10 +181,11 @@ def _check_claims(claims: Mapping[str, Any], now: datetime) -> str:
     if claims.get("aud") not in (*audiences, *([one] for one in audiences)):
         raise InvalidClient(f"aud must be {settings.TOKEN_ISSUER} alone")
     moment, jti = now.timestamp(), claims.get("jti")
-    expires, *begins = (claims.get(name, default) for name, default in (("exp", 0), ("nbf", 0), ("iat", 0)))
-    if any(type(one) not in (int, float) for one in (expires, *begins)):
+    expires, begins, made_at = (claims.get(name, 0) for name in ("exp", "nbf", "iat"))
+    if any(type(one) not in (int, float) for one in (expires, begins, made_at)):
         raise InvalidClient("exp, and iat or nbf if they are there, must be seconds")
-    if not moment < expires <= moment + LONGEST_LIFE.total_seconds() or max(begins) > moment + 60:
+    is_begun = max(begins, made_at) <= moment + WINDOW.total_seconds()
+    if not is_begun or not moment < expires <= moment + LONGEST_LIFE.total_seconds():
         raise InvalidClient("exp has passed or is more than five minutes ahead, or it counts later")
     if not isinstance(jti, str) or not 1 <= len(jti) <= MAX_ID_LENGTH:
         raise InvalidClient(f"jti must have 1 to {MAX_ID_LENGTH} characters")

@@ -39,10 +39,10 @@ def presented(request: HttpRequest) -> ClientCredentials:
     Raises: InvalidClient; InvalidRequest for more than one method (RFC 6749 §2.3); what a form raises.
     """
     by_header = _of_header(GateRequest.of(request))
-    form = forms.of(request) if request.content_type == forms.MEDIA_TYPE else None
-    secret, stated = (form.get("client_secret"), form.get("client_id")) if form else (None, None)
+    form = forms.sent(request)
+    secret, stated = form.get("client_secret"), form.get("client_id")
     if by_header is None:
-        if form is None or secret is None:
+        if secret is None:
             raise InvalidClient()
         return ClientCredentials(form.require("client_id"), secret)
     if secret is not None:

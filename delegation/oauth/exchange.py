@@ -220,18 +220,13 @@ def _subject(
         parent = _delegation(asked.subject_token, "subject_token", now)
         return parent.chain, None, parent
     try:
-        if asked.subject_type == ID_JAG:
-            client = actor.id.removeprefix("api_key:")
-            human = issuers.verify_grant(
-                tenant_id=tenant_id, token=asked.subject_token, clients=[client], now=now
-            )
-        else:
-            human = issuers.verify_id_token(tenant_id=tenant_id, token=asked.subject_token, now=now)
-        return (ChainActor(human.name, ChainActorType.HUMAN),), human, None
+        clients = [actor.id.removeprefix("api_key:")] if asked.subject_type == ID_JAG else None
+        human = issuers.verify_id_token(
+            tenant_id=tenant_id, token=asked.subject_token, clients=clients, now=now
+        )
+        return (human.actor,), human, None
     except IdTokenRefused as refused:
         raise InvalidRequest(f"subject_token: {refused.fault}") from refused
-    except ValueError as error:
-        raise InvalidRequest("subject_token: invalid_subject") from error
 
 
 def _delegation(token: str, parameter: str, now: datetime) -> Delegation:

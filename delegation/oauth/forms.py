@@ -65,6 +65,11 @@ def of(request: HttpRequest) -> Form:
     return found
 
 
+def sent(request: HttpRequest) -> Form:
+    """As `of`; an empty form for a request of another type."""
+    return of(request) if request.content_type == MEDIA_TYPE else Form({})
+
+
 def parse(raw: bytes) -> Form:
     """The form in a body. Raises: InvalidRequest."""
     if len(raw) > MAX_BYTES:

@@ -1,4 +1,4 @@
-"""Objects put into a bucket of Amazon S3 or what speaks its protocol, signed by Signature Version 4."""
+"""Signature Version 4 of a PUT to Amazon S3 or what speaks its protocol."""
 
 import hmac
 from collections.abc import Mapping
@@ -9,26 +9,8 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from compliance.outbound.addresses import UrlPolicy
-from compliance.outbound.http_client import RequestOptions, put
-
 _ALGORITHM: Final = "AWS4-HMAC-SHA256"
 _SIGNED: Final = "content-type;host;x-amz-content-sha256;x-amz-date"
-
-
-def options() -> RequestOptions:
-    """Return how receivers of streams are reached; their addresses are the operator's own."""
-    policy = UrlPolicy(allow_http=True, allow_private=True)
-    return RequestOptions(policy, settings.STREAM_TIMEOUT_SECONDS, settings.STREAM_CA_FILE or None)
-
-
-def put_object(key: str, body: bytes, *, now: datetime) -> str:
-    """Put an object under STREAM_S3_URL; return why the bucket does not have it, or nothing."""
-    url = f"{settings.STREAM_S3_URL.rstrip('/')}/{key}"
-    outcome = put(url, body=body, headers=signed_headers(url, body, now=now), options=options())
-    if outcome.succeeded:
-        return ""
-    return outcome.error or f"The bucket answered {outcome.response_status}: {outcome.response_body}"
 
 
 def signed_headers(url: str, body: bytes, *, now: datetime) -> Mapping[str, str]:

@@ -6,24 +6,30 @@ in a bucket it replaces the object that it was.
 
 import logging
 import time
-from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.conf import settings
 
-from auditlog.exporting.ocsf import ocsf_of_entry
+from auditlog.exporting.ocsf import Severity, ocsf_of_entry
 from auditlog.sealing.stored_rows import sealed_between
 from auditlog.sealing.tree import head
+from compliance.api.pagination import Feed
+from compliance.api.rest.renderers import dumps
 from compliance.core import environments
+from compliance.outbound.addresses import UrlPolicy
+from compliance.outbound.http_client import RequestOptions, put
+from compliance.outbound.tls_stream import send_over_tls
 from compliance.stores import session_locks
 from events.models import BehaviorEvent
 from events.risk.rolling import settled_until
 from events.streaming.feed import events_from
 from events.streaming.models import StreamPosition
 from events.streaming.ocsf import ocsf_of_event
-from events.streaming.s3 import put_object
-from events.streaming.syslog import frame, line, send_messages
+from events.streaming.s3 import signed_headers
 
 log = logging.getLogger(__name__)
 
@@ -32,38 +38,56 @@ MOST: Final = 500
 RUN_SECONDS: Final = 30.0
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=15), timedelta(minutes=15)
 """The pause after a failure, doubled by each further one."""
+FACILITY: Final = 13  # log audit
+SYSLOG_SEVERITIES: Final = {Severity.INFORMATIONAL: 6, Severity.LOW: 5, Severity.MEDIUM: 4, Severity.HIGH: 3}
 
 
-class _Batch(NamedTuple):
-    """Records in the form of OCSF, the position behind them, and whether more follow."""
-
-    records: list[dict[str, Any]]
-    upto: UUID
-    has_next: bool
-
-
-def _entries(start: UUID, now: datetime) -> _Batch:
+def _entries(start: UUID, now: datetime) -> Feed[dict[str, Any]]:
     size = head().size
     end = max(min(start.int + MOST, size), start.int)
     found = [ocsf_of_entry(one.index, one.disclosure()) for one in sealed_between(start.int, end)]
-    return _Batch(found, UUID(int=end), end < size)
+    return Feed(found, UUID(int=end), end < size)
 
 
-def _events(start: UUID, now: datetime) -> _Batch:
+def _events(start: UUID, now: datetime) -> Feed[dict[str, Any]]:
     found = events_from(start, BehaviorEvent.objects.all(), limit=MOST, now=now)
-    return _Batch([*map(ocsf_of_event, found.rows)], found.position, found.has_next)
+    return Feed([*map(ocsf_of_event, found.rows)], found.position, found.has_next)
 
 
 _SOURCES: Final = {"audit-log": _entries, "events": _events}
 
 
-def _to_bucket(source: str, start: UUID, records: list[dict[str, Any]], now: datetime) -> str:
+def _options() -> RequestOptions:
+    """How receivers are reached; their addresses are the operator's own."""
+    policy = UrlPolicy(allow_http=True, allow_private=True)
+    return RequestOptions(policy, settings.STREAM_TIMEOUT_SECONDS, settings.STREAM_CA_FILE or None)
+
+
+def _to_bucket(source: str, start: UUID, records: Sequence[dict[str, Any]], now: datetime) -> str:
     key = f"{environments.current().value}/{source}/{start.hex}.ndjson"
-    return put_object(key, b"".join(line(one) + b"\n" for one in records), now=now)
+    url = f"{settings.STREAM_S3_URL.rstrip('/')}/{key}"
+    body = b"".join(dumps(one) + b"\n" for one in records)
+    outcome = put(url, body=body, headers=signed_headers(url, body, now=now), options=_options())
+    if outcome.succeeded:
+        return ""
+    return outcome.error or f"The bucket answered {outcome.response_status}: {outcome.response_body}"
 
 
-def _to_syslog(source: str, start: UUID, records: list[dict[str, Any]], now: datetime) -> str:
-    return send_messages(b"".join(map(frame, records)))
+def _frame(event: Mapping[str, Any]) -> bytes:
+    """Return an event as a frame of syslog over TLS: octets, a header of RFC 5424, JSON (RFC 5425 §4.3)."""
+    priority = FACILITY * 8 + SYSLOG_SEVERITIES[event["severity_id"]]
+    moment = datetime.fromtimestamp(event["time"] / 1000, UTC).isoformat(timespec="milliseconds")[:-6]
+    host, what = urlsplit(settings.BASE_URL).hostname or "-", event["metadata"]["log_name"]
+    header = f"<{priority}>1 {moment}Z {host} {settings.SERVICE_NAME} - {what} - "
+    message = header.encode() + dumps(event)
+    return b"%d %b" % (len(message), message)
+
+
+def _to_syslog(source: str, start: UUID, records: Sequence[dict[str, Any]], now: datetime) -> str:
+    return send_over_tls(settings.STREAM_SYSLOG, b"".join(map(_frame, records)), options=_options())
+
+
+_RECEIVERS: Final = {"s3": _to_bucket, "syslog": _to_syslog}
 
 
 def send_new(*, now: datetime, seconds: float = RUN_SECONDS) -> int:
@@ -88,8 +112,7 @@ def _streams() -> list[str]:
 def _follow(name: str, until: float, now: datetime) -> int:
     """Send a stream's records until none is left, a try fails, or the time is over; return how many."""
     receiver, _, named = name.partition(".")
-    read, send = _SOURCES[named], {"s3": _to_bucket, "syslog": _to_syslog}[receiver]
-    sent = 0
+    read, send, sent = _SOURCES[named], _RECEIVERS[receiver], 0
     present = UUID(int=head().size) if named == "audit-log" else settled_until(now)
     start = {"upto": present, "caught_up_at": now}
     row, _ = StreamPosition.objects.get_or_create(name=name, defaults=start)
@@ -97,17 +120,17 @@ def _follow(name: str, until: float, now: datetime) -> int:
         return 0
     while True:
         batch = read(row.upto, now)
-        problem = send(named, row.upto, batch.records, now) if batch.records else ""
+        problem = send(named, row.upto, batch.rows, now) if batch.rows else ""
         if problem:
             pause = min(FIRST_PAUSE * 2 ** min(row.failures, 10), LONGEST_PAUSE)
             row.failures, row.retry_at, row.problem = row.failures + 1, now + pause, problem[:255]
             row.save()
             log.warning("stream %s: %s", name, problem)
             return sent
-        row.upto, row.failures, row.retry_at, row.problem = batch.upto, 0, None, ""
+        row.upto, row.failures, row.retry_at, row.problem = batch.position, 0, None, ""
         if not batch.has_next:
             row.caught_up_at = now
         row.save()
-        sent += len(batch.records)
+        sent += len(batch.rows)
         if not batch.has_next or time.monotonic() >= until:
             return sent

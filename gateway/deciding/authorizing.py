@@ -58,8 +58,8 @@ _MESSAGES = {
 class _Case:
     """A question on its way to its answer: `outcome` once there is one.
 
-    `text`: the token, or the serial number, which is `number` if it is one of the current environment. `key`
-    is the one by which the request says it is signed.
+    `text`: the token, or the serial number, which is `number` if it is one of the current environment.
+    `signed`: what the `signature` by the agent's `key` proves.
     """
 
     request: DecisionRequest
@@ -71,11 +71,18 @@ class _Case:
     token: Delegation | None = None
     signature: RequestSignature | None = None
     key: AgentKey | None = None
+    signed: Proof | None = None
     outcome: Passage | ServiceError | None = None
 
     @property
     def is_open(self) -> bool:
         return self.outcome is None
+
+    def refusal(self, error: ServiceError) -> ServiceError:
+        """The error, that of a proof or signature in the form that is for clients."""
+        if isinstance(error, SignatureRejected):
+            return signature_refused(self.route, error, now=self.request.now)
+        return proof_refused(self.route, error) if isinstance(error, ProofRejected) else error
 
     def invalid(self, message: str, reason: str) -> GatewayRefused:
         return invalid_token(self.route, message, self.kind, reason)
@@ -93,7 +100,8 @@ async def decide(
     named = {(one.tenant_id, one.route) for one in requests if one.route is not None}
     routes = await known_routes.find(named, asker)
     _each(cases, lambda case: _read(case, routes))
-    await _find_keys(cases, asker)
+    keys = await _keys_of(cases, asker)
+    _each(cases, lambda case: _verify_signature(case, keys))
     proven = [case for case in cases if case.is_open and case.kind.is_proven]
     check = ProofCheck([_proof(case, now=moment) for case in proven])
     # Before anybody is asked, so that no row is read for a refused token.
@@ -162,7 +170,7 @@ def _each(cases: Iterable[_Case], step: Callable[[_Case], None]) -> None:
             try:
                 step(case)
             except ServiceError as error:
-                case.outcome = error
+                case.outcome = case.refusal(error)
 
 
 def _read(case: _Case, routes: Mapping[tuple[UUID, str], GatewayRoute]) -> None:
@@ -204,45 +212,40 @@ def _read_token(case: _Case) -> None:
     case.token = token
     if has_proof:
         if not case.request.proof:
-            raise proof_refused(case.route, ProofRejected("the request has no DPoP header"))
+            raise ProofRejected("the request has no DPoP header")
         original_of(case.request)
 
 
 def _read_signature(case: _Case) -> None:
     original, now = original_of(case.request), case.request.now
-    try:
-        asked = SignedRequest(original.method, original.uri, case.request.headers)
-        found = message_signatures.read(asked, now=now)
-    except SignatureRejected as rejected:
-        raise signature_refused(case.route, rejected, now=now) from rejected
-    if case.route.nonce_required and not proofs.is_accepted(found.nonce or "", now=now):
-        lacking = SignatureRejected(SignatureFault.NONCE, "it must carry the nonce given here")
-        raise signature_refused(case.route, lacking, now=now)
-    case.signature = found
+    asked = SignedRequest(original.method, original.uri, case.request.headers)
+    case.signature = message_signatures.read(asked, now=now)
+    if case.route.nonce_required and not proofs.is_accepted(case.signature.nonce or "", now=now):
+        raise SignatureRejected(SignatureFault.NONCE, "it must carry the nonce given here")
 
 
-async def _find_keys(cases: Sequence[_Case], asker: Asker) -> None:
-    """Find the keys that signed requests name, in the current environment; refuse where there is none."""
-    signed = [(case, case.signature) for case in cases if case.is_open and case.signature is not None]
-    if not signed:
-        return
-    (rows,), _ = await asker.ask([Query(_KEYS, [[signature.keyid for _, signature in signed]])])
+async def _keys_of(cases: Iterable[_Case], asker: Asker) -> Mapping[str, AgentKey]:
+    """The keys in force that signed requests name, by thumbprint, in the current environment."""
+    keyids = [case.signature.keyid for case in cases if case.is_open and case.signature is not None]
+    if not keyids:
+        return {}
+    (rows,), _ = await asker.ask([Query(_KEYS, [keyids])])
     found = [AgentKey.from_db(environments.alias(), _COLUMNS, row) for row in rows]
-    keys = {key.thumbprint: key for key in found}
-    for case, signature in signed:
-        case.key = keys.get(signature.keyid)
+    return {key.thumbprint: key for key in found}
+
+
+def _verify_signature(case: _Case, keys: Mapping[str, AgentKey]) -> None:
+    if case.signature is not None:
+        case.key = keys.get(case.signature.keyid)
         if case.key is None:
-            unknown = SignatureRejected(SignatureFault.KEY_UNKNOWN, "no agent has this key in force")
-            case.outcome = signature_refused(case.route, unknown, now=case.request.now)
+            raise SignatureRejected(SignatureFault.KEY_UNKNOWN, "no agent has this key in force")
+        case.signed = case.signature.checked(case.key.holder)
 
 
 def _proof(case: _Case, *, now: datetime) -> Proof | ServiceError:
     """The proof in a request, not yet checked for replay, or why it does not hold."""
-    if case.signature is not None and case.key is not None:
-        try:
-            return case.signature.checked(case.key.holder)
-        except SignatureRejected as rejected:
-            return rejected
+    if case.signed is not None:
+        return case.signed
     original = original_of(case.request)
     proof, needs_nonce = case.request.proof or "", case.route.nonce_required
     presented = PresentedProof(proof, original.method, original.uri, case.text, needs_nonce)
@@ -252,15 +255,10 @@ def _proof(case: _Case, *, now: datetime) -> Proof | ServiceError:
 def _refuse_unproven(cases: Sequence[_Case], found: Sequence[Proof | ServiceError]) -> None:
     """Refuse the cases whose proof does not count, or is of another key than the token's."""
     for case, proof in zip(cases, found, strict=True):
-        if isinstance(proof, ProofRejected) and case.signature is not None:
+        if case.signature is not None and isinstance(proof, ProofRejected):
             # Of a signature that is right, only a second use is refused.
-            used = SignatureRejected(SignatureFault.USED, "it was used before")
-            case.outcome = signature_refused(case.route, used, now=case.request.now)
-        elif isinstance(proof, ProofRejected):
-            case.outcome = proof_refused(case.route, proof)
-        elif isinstance(proof, SignatureRejected):
-            case.outcome = signature_refused(case.route, proof, now=case.request.now)
+            case.outcome = case.refusal(SignatureRejected(SignatureFault.USED, "it was used before"))
         elif isinstance(proof, ServiceError):
-            case.outcome = proof
+            case.outcome = case.refusal(proof)
         elif case.signature is None and (case.token is None or proof.jkt != case.token.bound_to):
             case.outcome = case.invalid("The token is bound to another key", "wrong_key")

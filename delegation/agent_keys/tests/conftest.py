@@ -10,10 +10,14 @@ from tenancy.models import Tenant
 from tenancy.tests.factories import make_key, make_tenant
 
 
+@pytest.fixture(autouse=True)
+def no_directory_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(directory.known, "SECONDS", 0.0)
+
+
 @pytest.fixture
 def tenant() -> Tenant:
     keyring.forget()
-    directory.forget()
     make_token_key()
     return make_tenant()
 

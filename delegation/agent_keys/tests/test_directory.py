@@ -23,7 +23,7 @@ from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.tests.client import ApiClient
-from delegation.agent_keys import directory, services
+from delegation.agent_keys import services
 from delegation.agent_keys.tests.signers import ACTOR, Signer, register, retire_agent
 from delegation.jose.jws import public_key
 from delegation.tests.factories import make_token_key
@@ -35,7 +35,6 @@ MEDIA_TYPE = "application/http-message-signatures-directory+json"
 
 
 def asked(tenant: Tenant, query: str = "") -> Any:
-    directory.forget()
     return ApiClient().get(f"/v1/key-directories/{tenant.id}{query}")
 
 

@@ -6,7 +6,14 @@ from typing import Any
 import pytest
 
 from delegation.agent_keys.errors import SignatureFault, SignatureRejected
-from delegation.agent_keys.message_signatures import SignedRequest, is_offered, read, read_any
+from delegation.agent_keys.message_signatures import (
+    RequestSignature,
+    SignedRequest,
+    is_offered,
+    parsed,
+    read,
+    signature_of,
+)
 from delegation.agent_keys.tests.signers import COVERED, URL, Signer
 from delegation.jose.holder_keys import EDDSA, holder_key
 
@@ -43,16 +50,23 @@ VECTORS = {
 }
 
 
+def vector(name: str, authority: str) -> RequestSignature:
+    """A signature of the draft, which is old and covers too little for a gateway."""
+    return signature_of(
+        SignedRequest("GET", f"https://{authority}/path", VECTORS[name]), *parsed(VECTORS[name])
+    )
+
+
 @pytest.mark.parametrize("name", VECTORS)
 def test_vectors_of_the_draft_verify(name: str) -> None:
-    found = read_any(SignedRequest("GET", "https://example.com/path", VECTORS[name]))
+    found = vector(name, "example.com")
 
     assert found.checked(holder_key(TEST_KEY, algorithm=EDDSA)).jkt == found.keyid
 
 
 @pytest.mark.parametrize("name", VECTORS)
 def test_vectors_do_not_verify_for_another_authority(name: str) -> None:
-    found = read_any(SignedRequest("GET", "https://example.org/path", VECTORS[name]))
+    found = vector(name, "example.org")
 
     with pytest.raises(SignatureRejected):
         found.checked(holder_key(TEST_KEY, algorithm=EDDSA))
@@ -136,14 +150,10 @@ def test_signature_that_covers_too_little_or_what_is_not_supported_is_refused(
     assert fault(signed(covered=covered, sent={"Accept": "a"})) is SignatureFault.COMPONENTS
 
 
-@pytest.mark.parametrize(
-    "agent", ['sig2="https://agents.example"', 'sig1="http://agents.example"', "sig1=token", "sig1"]
-)
-def test_signature_agent_must_name_an_https_address_for_the_label(agent: str) -> None:
-    label = agent[:4]
-    covered = ("@method", "@authority", "@path", f'"signature-agent";key="{label}"')
+def test_member_of_a_field_that_is_covered_must_be_in_it() -> None:
+    headers = {**signed(), "signature-agent": 'sig2="https://agents.example"'}
 
-    assert fault(signed(covered=covered, sent={"Signature-Agent": agent})) is SignatureFault.COMPONENTS
+    assert fault(headers) is SignatureFault.COMPONENTS
 
 
 TIMES: dict[str, dict[str, Any]] = {

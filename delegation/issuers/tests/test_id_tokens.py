@@ -18,7 +18,7 @@ from delegation.issuers import id_tokens, key_sets
 from delegation.issuers.errors import IdTokenFault, IdTokenRefused
 from delegation.issuers.id_tokens import IssuerTrust, VerifiedHuman
 from delegation.issuers.tests.providers import EC_KEY, OTHER_KEY, RSA_KEY, public
-from delegation.jose.tokens import SubjectIdentifier
+from delegation.jose.tokens import ChainActor, ChainActorType, SubjectIdentifier
 
 ISSUER, AUDIENCE = "https://login.example.com", "research-app"
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -76,7 +76,9 @@ def raw(header: str | dict[str, Any], payload: str | dict[str, Any], key: Any = 
 
 
 def test_a_sound_token_names_its_human() -> None:
-    assert verify(signed()) == VerifiedHuman("alice@example.com", SubjectIdentifier(ISSUER, "248289761001"))
+    assert verify(signed()) == VerifiedHuman(
+        ChainActor("alice@example.com", ChainActorType.HUMAN), SubjectIdentifier(ISSUER, "248289761001")
+    )
 
 
 @pytest.mark.parametrize(
@@ -100,7 +102,7 @@ def test_a_sound_token_names_its_human() -> None:
     ],
 )
 def test_what_the_standards_leave_open_is_accepted(token: Callable[[], str]) -> None:
-    assert verify(token()).name == "alice@example.com"
+    assert verify(token()).actor.sub == "alice@example.com"
 
 
 @pytest.mark.parametrize(
@@ -217,7 +219,7 @@ def test_required_claims(value: Any, is_permitted: bool) -> None:
 
 
 def test_the_subject_may_be_another_claim() -> None:
-    assert verify(signed(), subject_claim="sub").name == "248289761001"
+    assert verify(signed(), subject_claim="sub").actor.sub == "248289761001"
     assert verify(signed(claims(email_verified=False)), subject_claim="sub")
 
 
