@@ -17,7 +17,7 @@ from compliance.serving.django_process import DjangoProcess, serve_socket
 from compliance.serving.http.messages import Received, StreamBroken, StreamedAnswer
 from compliance.serving.http.writing import AnswerWriter
 from compliance.serving.tests.served import Pieces, Served, read_all, serving
-from compliance.serving.wsgi import begin, environ_of
+from compliance.serving.wsgi import OpenAnswer, begin, environ_of
 from compliance.tests.waiting import eventually
 
 GET = b"GET /streamed HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -158,6 +158,17 @@ def test_views_make_each_piece_when_it_is_asked_for(
 
     assert (found, views.made, views.is_closed) == (expected, made, True)
     assert after.body == b"done"
+
+
+def test_an_empty_piece_does_not_end_the_body() -> None:
+    def views(environ: dict[str, Any], start_response: Callable[..., Any]) -> StreamingHttpResponse:
+        start_response("200 OK", [])
+        return StreamingHttpResponse([b"", b"a", b"", b"b", b""])
+
+    found = begin(views, environ_of(Received("GET", "/streamed", "", [], b"", "h", ("h", 80))))
+
+    assert isinstance(found, OpenAnswer)
+    assert list(found.pieces) == [b"a", b"b"]
 
 
 def test_an_answer_without_a_body_is_not_streamed() -> None:
