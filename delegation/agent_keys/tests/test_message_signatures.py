@@ -254,9 +254,12 @@ def test_request_without_the_tag_offers_no_signature() -> None:
 def test_field_is_parsed_once_for_all_of_its_members(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[bytes] = []
     parse = http_sf.parse
-    monkeypatch.setattr(
-        http_sf, "parse", lambda octets, **more: parsed.append(octets) or parse(octets, **more)
-    )
+
+    def noted(octets: bytes, **options: Any) -> Any:
+        parsed.append(octets)
+        return parse(octets, **options)
+
+    monkeypatch.setattr(http_sf, "parse", noted)
     members = [f'"x";key="k{n}"' for n in range(20)]
     value = ", ".join(f"k{n}={n}" for n in range(20))
 
