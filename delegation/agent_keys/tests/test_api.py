@@ -176,6 +176,12 @@ def test_retired_agent_gets_no_key(client: ApiClient, tenant: Tenant) -> None:
     assert register(client, agent, new_holder()).status_code == 422
 
 
+def test_another_tenants_agent_is_not_found_even_without_a_proof(agent: Agent, api: ApiClient) -> None:
+    foreign = api.as_key(make_key(make_tenant()))
+
+    assert foreign.post(path_of(agent), {"jwk": new_holder().jwk}).status_code == 404
+
+
 def test_another_tenants_agent_and_key_are_not_found(client: ApiClient, agent: Agent, api: ApiClient) -> None:
     key = register(client, agent, new_holder()).json()["data"]
     other = api.as_key(make_key(make_tenant()))
