@@ -89,9 +89,10 @@ class GatewayForwardViewSet(GatewayDecisionViewSet):
     @extend_schema(exclude=True)
     def check(self, request: ApiRequest, target: str) -> Response:
         # What a client sent under these names does not count: here the request itself says it.
+        path, query = quote(f"/{target}", safe="/:@!$&'()*+,;=~"), request._request.META["QUERY_STRING"]
         original = {
             "x-forwarded-method": request._request.method or "",
-            "x-forwarded-uri": quote(f"/{target}", safe="/:@!$&'()*+,;=~"),
+            "x-forwarded-uri": f"{path}?{query}" if query else path,
             "x-forwarded-host": request.headers.get("host", ""),
         }
         headers = {name.lower(): value for name, value in request.headers.items()}

@@ -72,9 +72,9 @@ def begin(application: WsgiApplication, environ: Environ) -> Answer | OpenAnswer
     if getattr(pieces, "streaming", False):
         status, headers = told[-1]
         if status not in BODILESS and "content-length" not in {name.lower() for name, _ in headers}:
-            # An empty piece would end the answer.
-            found = filter(None, pieces)
-            return OpenAnswer(Answer(status, headers, b""), found, pieces.close)  # type: ignore[attr-defined]
+            # An empty piece, which WSGI permits anywhere, would end the body.
+            some = filter(None, pieces)
+            return OpenAnswer(Answer(status, headers, b""), some, pieces.close)  # type: ignore[attr-defined]
     try:
         body = b"".join(pieces)
     finally:

@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Final
 
 import http_sf
@@ -117,15 +119,21 @@ def _unfit(description: str) -> SignatureRejected:
     return SignatureRejected(SignatureFault.COMPONENTS, description)
 
 
-def _dictionary(headers: Mapping[str, str], name: str) -> dict[str, Any]:
+def _dictionary(headers: Mapping[str, str], name: str) -> Mapping[str, Any]:
     text = headers.get(name, "")
     if not text or len(text) > MAX_LENGTH:
         raise _malformed(f"{name} is missing or too long")
     try:
-        found = http_sf.parse(text.encode("ascii"), tltype="dictionary", on_duplicate_key=_refuse_twice)
+        return _parsed_dictionary(text)
     except (StructuredFieldError, ValueError) as error:
         raise _malformed(f"{name} can't be read") from error
-    return dict(found) if isinstance(found, dict) else {}
+
+
+@lru_cache(maxsize=8)
+def _parsed_dictionary(text: str) -> Mapping[str, Any]:
+    """Parse a dictionary once for all the members of it that one signature covers."""
+    found = http_sf.parse(text.encode("ascii"), tltype="dictionary", on_duplicate_key=_refuse_twice)
+    return MappingProxyType(dict(found) if isinstance(found, dict) else {})
 
 
 def _refuse_twice(name: str, context: str) -> None:

@@ -72,7 +72,8 @@ def revoke(
         agent = Agent.objects.for_tenant(tenant_id).find(agent_id)
         row = AgentKey.objects.for_tenant(tenant_id).of_agent(agent.id).locked().find(key_id)
         if row.revoked_at is None:
-            row.revoked_at = now
+            # Clocks of two hosts differ.
+            row.revoked_at = max(now, row.created_at)
             row.save(update_fields=["revoked_at"])
             said = f"Key of agent {agent.name} revoked: {reason}"
             _record(row, AuditAction.AGENT_KEY_REVOKED, said, actor, now, reason=reason)

@@ -19,7 +19,6 @@ from compliance.api.rest.schema import PUBLIC, enveloped, errors
 from compliance.api.rest.views import ApiViewSet, PublicViewSet, operation, validated
 from compliance.core import environments
 from compliance.core.clock import now
-from compliance.core.identifiers import parse_id
 from delegation import proofs
 from delegation.agent_keys import directory, serializers, services
 from delegation.agent_keys.errors import AgentKeyExists, AgentKeyNotFound, AgentKeyNotProven
@@ -75,8 +74,8 @@ class AgentKeyViewSet(ApiViewSet):
     )
     def create(self, request: ApiRequest, agent_id: str) -> Response:
         jwk, moment = validated(serializers.RegisterAgentKeySerializer, request)["jwk"], now()
-        if parse_id(agent_id) is None:
-            raise AgentNotFound()
+        # Before the proof is used up, and whether there is one.
+        Agent.objects.for_tenant(request.auth.tenant_id).find(agent_id)
         path, sent = f"/v1/agents/{agent_id}/keys", request.headers.get("DPoP")
         proven = proofs.proven_key(proof=sent, path=path, now=moment)
         row = services.register(agent_id=agent_id, jwk=jwk, proven_key=proven, **caller_of(request))

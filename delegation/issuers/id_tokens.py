@@ -104,7 +104,7 @@ def verify(
         _check_audience(claims, trust)
     elif claims.get("aud") not in (settings.TOKEN_ISSUER, [settings.TOKEN_ISSUER]):
         raise IdTokenRefused(IdTokenFault.WRONG_AUDIENCE)
-    elif claims.get("client_id") not in clients:
+    elif not isinstance(client := claims.get("client_id"), str) or client not in clients:
         raise IdTokenRefused(IdTokenFault.WRONG_CLIENT)
     _check_times(claims, trust, now)
     for name, permitted in trust.required_claims.items():

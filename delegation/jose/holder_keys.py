@@ -27,6 +27,10 @@ REQUIRED_NAMES = MappingProxyType(
     {"EC": ("crv", "kty", "x", "y"), "OKP": ("crv", "kty", "x"), "RSA": ("e", "kty", "n")}
 )
 """The members of a thumbprint in lexical order (RFC 7638 §3.2, RFC 8037 §2)."""
+_PRIME = 2**255 - 19
+_Y_OF_ORDER_8 = 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7
+SMALL_ORDER = frozenset({0, 1, _PRIME - 1, _Y_OF_ORDER_8, _PRIME - _Y_OF_ORDER_8})
+"""The y of the points of edwards25519 whose order divides 8: anybody can sign for such a key."""
 KEPT = 1_000
 """Keys of each curve that a process keeps parsed: all proofs of an agent carry the same key."""
 _ECDSA = ec.ECDSA(SHA256())
@@ -94,7 +98,11 @@ def _p256(x: str, y: str) -> HolderKey:
 
 @lru_cache(maxsize=KEPT)
 def _ed25519(algorithm: str, x: str) -> HolderKey:
-    key = Ed25519PublicKey.from_public_bytes(_coordinate(x))
+    octets = _coordinate(x)
+    # RFC 8032 §5.1.2: little-endian, the highest bit is the sign of the point's x.
+    if int.from_bytes(octets, "little") % 2**255 % _PRIME in SMALL_ORDER:
+        raise ValueError("the key is a point of small order")
+    key = Ed25519PublicKey.from_public_bytes(octets)
     return HolderKey(algorithm, key, thumbprint({"crv": "Ed25519", "kty": "OKP", "x": x}))
 
 

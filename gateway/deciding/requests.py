@@ -22,6 +22,7 @@ MOST_OF_PATH = 512  # characters of a path that are put on record
 
 # One token of a scope (RFC 6749 §3.3).
 _ACTION = re.compile(r"[\x21\x23-\x5B\x5D-\x7E]+", re.ASCII)
+_HOST = re.compile(r"[^/?#\s]+")  # nothing that would begin a path
 _METHOD = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,32}", re.ASCII)
 
 
@@ -122,7 +123,9 @@ def _original(headers: Mapping[str, str]) -> OriginalRequest | None:
     method, scheme, host, target = (
         headers.get(f"x-forwarded-{name}", "").strip() for name in ("method", "proto", "host", "uri")
     )
-    if not _METHOD.fullmatch(method) or scheme not in ("http", "https") or not host or target[:1] != "/":
+    if not _METHOD.fullmatch(method) or scheme not in ("http", "https"):
+        return None
+    if not _HOST.fullmatch(host) or target[:1] != "/":
         return None
     path = quote(target.partition("?")[0].encode("latin-1", "replace"), safe="/:@!$&'()*+,;=~%")
     return OriginalRequest(method, f"{scheme}://{host}{target}", path[:MOST_OF_PATH])

@@ -23,7 +23,15 @@ from delegation.agent_keys import services
 from delegation.agent_keys.tests.signers import ACTOR, Signer, register, retire_agent
 from events.models import BehaviorEvent
 from gateway.models import GatewayRoute
-from gateway.tests.factories import Gateway, forwarded, make_permitted_agent, make_route, refusal, serial_of
+from gateway.tests.factories import (
+    PATH,
+    Gateway,
+    forwarded,
+    make_permitted_agent,
+    make_route,
+    refusal,
+    serial_of,
+)
 from tenancy.models import Tenant
 from tenancy.tests.factories import make_tenant, make_test_key
 
@@ -268,3 +276,24 @@ def test_without_the_forwarded_request_the_gateway_is_at_fault(gateway: Gateway,
     answer = gateway.ask(**signer.headers())
 
     assert (answer.status_code, "X-Service-Gateway-Decision" in answer) == (400, False)
+
+
+@pytest.mark.parametrize(
+    "host", ["api.example/orders/7?", "api.example/", "api.example?", "api.example#x", "a b"]
+)
+def test_host_cannot_bring_a_path_of_its_own(gateway: Gateway, signer: Signer, host: str) -> None:
+    told = {"X-Forwarded-Host": host, "X-Forwarded-Uri": "/admin"}
+
+    assert ask(gateway, signer.headers(), **told).status_code == 400
+
+
+def test_envoy_tells_of_the_query_too(gateway: Gateway, signer: Signer) -> None:
+    covered = ("@method", "@target-uri", '"signature-agent";key="sig1"')
+    url = "https://testserver/orders/7?x=1"
+    sent = {"X-Forwarded-Proto": "https", "Host": "testserver"}
+
+    same = gateway.ask(f"{PATH}/orders/7?x=1", **sent, **signer.headers(url=url, covered=covered))
+    other = gateway.ask(f"{PATH}/orders/7?x=2", **sent, **signer.headers(url=url, covered=covered))
+
+    assert same.status_code == 200, same.content
+    assert refusal(other)[2] == "invalid_signature"

@@ -160,12 +160,12 @@ def test_views_make_each_piece_when_it_is_asked_for(
     assert after.body == b"done"
 
 
-def test_an_empty_piece_does_not_end_an_answer() -> None:
-    def spaced(environ: dict[str, Any], start_response: Callable[..., Any]) -> StreamingHttpResponse:
+def test_an_empty_piece_does_not_end_the_body() -> None:
+    def views(environ: dict[str, Any], start_response: Callable[..., Any]) -> StreamingHttpResponse:
         start_response("200 OK", [])
-        return StreamingHttpResponse([b"", b"a", b"", b"b"])
+        return StreamingHttpResponse([b"", b"a", b"", b"b", b""])
 
-    found = begin(spaced, environ_of(Received("GET", "/streamed", "", [], b"", "h", ("h", 80))))
+    found = begin(views, environ_of(Received("GET", "/streamed", "", [], b"", "h", ("h", 80))))
 
     assert isinstance(found, OpenAnswer)
     assert list(found.pieces) == [b"a", b"b"]

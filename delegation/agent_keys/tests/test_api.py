@@ -1,5 +1,6 @@
 """`/v1/agents/{id}/keys`: a key is registered with a proof by itself, listed, and revoked for good."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,11 +12,15 @@ from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
 from certificates.tests.factories import make_certified_agent
 from compliance.core import environments
+from compliance.core.encodings import b64url_encode
 from compliance.core.environments import Environment
 from compliance.tests.client import ApiClient
+from delegation.agent_keys import services
 from delegation.agent_keys.models import AgentKey
 from delegation.agent_keys.services import MOST_KEYS
-from delegation.agent_keys.tests.signers import retire_agent
+from delegation.agent_keys.tests.signers import ACTOR, retire_agent
+from delegation.agent_keys.tests.signers import register as register_key
+from delegation.jose.holder_keys import SMALL_ORDER
 from delegation.tests.holders import Holder
 from tenancy.models import Tenant
 from tenancy.tests.factories import make_key, make_tenant, make_test_key
@@ -62,6 +67,36 @@ def test_key_is_registered_listed_and_revoked(client: ApiClient, agent: Agent) -
     assert again == ended
     told = [one.event_type for one in AuditEntry.objects.for_tenant(agent.tenant_id).order_by("id")]
     assert told[-2:] == ["agent_key.registered", "agent_key.revoked"]
+
+
+def test_revocation_stands_where_another_hosts_clock_is_ahead(agent: Agent) -> None:
+    row = register_key(agent, new_holder())
+
+    ended = services.revoke(
+        tenant_id=agent.tenant_id,
+        agent_id=agent.id,
+        key_id=row.id,
+        reason="lost",
+        actor=ACTOR,
+        now=row.created_at - timedelta(seconds=1),
+    )
+
+    assert ended.revoked_at == row.created_at
+
+
+@pytest.mark.parametrize("sign", [0, 2**255])
+@pytest.mark.parametrize("y", [*SMALL_ORDER, 2**255 - 19, 2**255 - 18])
+def test_key_by_which_anybody_can_sign_proves_nothing(
+    client: ApiClient, agent: Agent, y: int, sign: int
+) -> None:
+    jwk = {"kty": "OKP", "crv": "Ed25519", "x": b64url_encode((y + sign).to_bytes(32, "little"))}
+    signed, _, _ = proof_for(agent, new_holder(), header={"jwk": jwk}).rpartition(".")
+    forged = b64url_encode((1).to_bytes(32, "little") + bytes(32))
+
+    answer = register(client, agent, new_holder(), proof=f"{signed}.{forged}", jwk=jwk)
+
+    assert answer.status_code == 400
+    assert "jwk is not a public key" in answer.json()["error"]
 
 
 def test_revoked_key_is_never_registered_again(client: ApiClient, agent: Agent) -> None:
@@ -139,6 +174,12 @@ def test_retired_agent_gets_no_key(client: ApiClient, tenant: Tenant) -> None:
     retire_agent(agent)
 
     assert register(client, agent, new_holder()).status_code == 422
+
+
+def test_another_tenants_agent_is_not_found_even_without_a_proof(agent: Agent, api: ApiClient) -> None:
+    foreign = api.as_key(make_key(make_tenant()))
+
+    assert foreign.post(path_of(agent), {"jwk": new_holder().jwk}).status_code == 404
 
 
 def test_another_tenants_agent_and_key_are_not_found(client: ApiClient, agent: Agent, api: ApiClient) -> None:

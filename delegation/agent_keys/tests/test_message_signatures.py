@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import http_sf
 import pytest
 
 from delegation.agent_keys.errors import SignatureFault, SignatureRejected
@@ -258,3 +259,28 @@ def test_request_without_the_tag_offers_no_signature() -> None:
     assert is_offered(signed())
     assert not is_offered({})
     assert not is_offered({"signature-input": 'sig1=("@method");tag="other"'})
+
+
+def test_field_is_parsed_once_for_all_of_its_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[bytes] = []
+    parse = http_sf.parse
+
+    def noted(octets: bytes, **options: Any) -> Any:
+        parsed.append(octets)
+        return parse(octets, **options)
+
+    monkeypatch.setattr(http_sf, "parse", noted)
+    members = [f'"x";key="k{n}"' for n in range(20)]
+    value = ", ".join(f"k{n}={n}" for n in range(20))
+
+    headers = {
+        "signature-agent": 'sig1="https://a.example"',
+        "signature-input": f'sig1=("@method" "@target-uri" "signature-agent" {" ".join(members)})'
+        + f";created={int(MOMENT.timestamp())};expires={int(MOMENT.timestamp()) + 60}"
+        + f';keyid="{SIGNER.holder.jkt}";tag="web-bot-auth"',
+        "signature": f"sig1=:{'A' * 86}==:",
+        "x": value,
+    }
+
+    assert fault(headers) is SignatureFault.INVALID
+    assert parsed.count(value.encode()) == 1

@@ -26,7 +26,7 @@ from compliance.core.environments import Environment
 from delegation.agent_keys import services
 from delegation.agent_keys.tests.signers import ACTOR, register, retire_agent
 from delegation.issuers.tests.factories import make_issuer
-from delegation.issuers.tests.providers import CLIENT_ID, OTHER_KEY, Provider
+from delegation.issuers.tests.providers import CLIENT_ID, OTHER_KEY, Provider, public
 from delegation.jose import jws
 from delegation.jose.holder_keys import ED25519, EDDSA
 from delegation.oauth.agent_clients import ASSERTION_TYPE, CLIENT_CREDENTIALS, JWT_BEARER
@@ -369,6 +369,26 @@ def test_id_jag_counts_once(agent: Agent, holder: Holder, jag: Callable[..., str
 
     assert grant(holder, agent, settings, text).status_code == 200
     assert refusal(grant(holder, agent, settings, text))[2] == "assertion: used_before"
+
+
+@pytest.mark.parametrize("client", [["x"], {}, 5, None])
+def test_id_jag_whose_client_is_no_text_grants_nothing(
+    agent: Agent, holder: Holder, jag: Callable[..., str], settings: Any, client: Any
+) -> None:
+    assert refusal(grant(holder, agent, settings, jag(client_id=client)))[2] == "assertion: wrong_client"
+
+
+def test_id_jag_is_not_used_up_by_another_tenants_issuer_of_the_same_name(
+    agent: Agent, holder: Holder, provider: Provider, jag: Callable[..., str], settings: Any
+) -> None:
+    stranger, theirs = make_certified_agent(make_tenant()), Holder(Ed25519PrivateKey.generate())
+    register(stranger, theirs)
+    make_issuer(stranger.tenant, provider.issuer, jwks={"keys": [public(OTHER_KEY, "rsa")]})
+
+    burnt = grant(theirs, stranger, settings, jag(key=OTHER_KEY, client_id=stranger.did, jti="1"))
+    own = grant(holder, agent, settings, jag(jti="1"))
+
+    assert (burnt.status_code, own.status_code) == (200, 200), (burnt.content, own.content)
 
 
 def test_id_token_is_no_id_jag_and_the_other_way_round(
