@@ -108,7 +108,7 @@ class AgentScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
     name = "agentAssertion"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
-        flow = {"tokenUrl": f"{settings.BASE_URL}/oauth/token", "scopes": {}}
+        flow = {"tokenUrl": "/oauth/token", "scopes": {}}
         return {"type": "oauth2", "description": "private_key_jwt", "flows": {"clientCredentials": flow}}
 
 
