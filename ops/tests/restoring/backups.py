@@ -9,7 +9,7 @@ from pathlib import Path
 from ops.tests.restoring.barman import Barman, find_barman
 from ops.tests.restoring.site import Site
 
-TOKENS = ("tokens", "made.json")
+TOKENS = ("tokens", "made")
 
 
 @dataclass(frozen=True)
