@@ -78,7 +78,7 @@ class AgentViewSet(ApiViewSet):
         return ok(shown_agent(agent), status=201)
 
     @listing(
-        "listAgents", "List agents, newest first", Scope.AGENTS_READ, AgentSerializer, parameters=[*FILTERS]
+        "listAgents", "List agents, newest first", Scope.AGENTS_READ, AgentSerializer, parameters=FILTERS
     )
     def list(self, request: ApiRequest) -> Response:
         params = request.query_params
@@ -111,8 +111,8 @@ class AgentViewSet(ApiViewSet):
         description=(
             "Issued certificates stay as signed: `renewal_needed_for` names the changed fields that take "
             "effect with the next renewal (`POST /v1/agents/{id}/renew`). `enforcement` and `alarm_budget` "
-            "count from the next event on, and their change is audited with what stood before; they take the"
-            " scope `agents:enforcement`, and no key sets `observe`."
+            "count from the next event on, and their change is audited with what stood before; they take the "
+            "scope `agents:enforcement`, and no key sets `observe`."
         ),
         request=serializers.UpdateAgentSerializer,
         e404="Agent not found",

@@ -32,11 +32,10 @@ from compliance.api.pagination import (
     read_limit,
 )
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.schema import IDEMPOTENCY_KEY, PUBLIC, errors
+from compliance.api.rest.schema import ENVIRONMENT, IDEMPOTENCY_KEY, PUBLIC, errors
 from compliance.api.rest.views import ApiViewSet, PublicViewSet, listing, operation, validated
 from compliance.core import environments
 from compliance.core.clock import now
-from compliance.core.environments import Environment
 from compliance.core.identifiers import parse_id
 from delegation import examples, proofs, serializers, services
 from delegation.errors import AgentDoesNotStand, IssuedTokenNotFound
@@ -49,7 +48,6 @@ from delegation.token_keys import keys
 
 ACTIVE = {"true": True, "false": False}
 NOT_FOUND = IssuedTokenNotFound.message
-ENVIRONMENT = OpenApiParameter("environment", OpenApiTypes.STR, enum=[item.value for item in Environment])
 DPOP = OpenApiParameter(
     "DPoP",
     location=OpenApiParameter.HEADER,
@@ -124,8 +122,8 @@ class AgentDelegationViewSet(ApiViewSet):
         description=(
             "What the certificate in force states, as a W3C Verifiable Credential 2.0 in a JWT, signed anew "
             "for a day at most by a key of `/.well-known/jwks.json`. `credentialStatus` and the claim "
-            "`status` name its bit in a status list (`GET /v1/status-lists/{list_id}`): 1 while the agent or"
-            " the certificate is stopped. Audited as `credential.issued`."
+            "`status` name its bit in a status list (`GET /v1/status-lists/{list_id}`): 1 while the agent or "
+            "the certificate is stopped. Audited as `credential.issued`."
         ),
         examples=[examples.CREDENTIAL],
         e404=AgentNotFound.message,

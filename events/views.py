@@ -169,8 +169,8 @@ class EventViewSet(ApiViewSet):
             201: enveloped(EventReviewSerializer),
         },
         description=(
-            "Any event can be reviewed: a missed attack scored low. A later verdict replaces an earlier one;"
-            " each is kept and audited. Repeating the present verdict, with its note or none, answers 200. "
+            "Any event can be reviewed: a missed attack scored low. A later verdict replaces an earlier one; "
+            "each is kept and audited. Repeating the present verdict, with its note or none, answers 200. "
             "Confirming marks the places that the event names and that are not common: `marked`."
         ),
         request=ReviewSerializer,
@@ -208,8 +208,8 @@ class EventBatchViewSet(ApiViewSet):
         description=(
             "Scored and stored in their order, each with its own result. As `application/x-ndjson`, each "
             "line holds one event. Each event counts as a request against the rate limit, each 4 KiB of the "
-            "body as one at least. An event whose agent another request was changing has status 409: send it"
-            " again."
+            "body as one at least. An event whose agent another request was changing has status 409: send it "
+            "again."
         ),
         request={"application/json": RECORD_BATCH_SCHEMA, "application/x-ndjson": OpenApiTypes.STR},
         parameters=[IDEMPOTENCY_KEY],

@@ -75,8 +75,8 @@ class IncidentViewSet(ApiViewSet):
         description=(
             "The clocks are computed anew from what is stated. Each change, note and attachment is in the "
             "timeline and in the audit log. An incident closes once no clock is open; a closed one takes "
-            "notes and attachments only. With `merged_into` it ends as a part of another, which goes on with"
-            " its agents and its clocks."
+            "notes and attachments only. With `merged_into` it ends as a part of another, which goes on with "
+            "its agents and its clocks."
         ),
         request=UpdateIncidentSerializer,
         examples=[CLASSIFIED, SENT, MERGED],

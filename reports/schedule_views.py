@@ -89,8 +89,8 @@ class ReportScheduleViewSet(ApiViewSet):
         Scope.REPORTS_WRITE,
         ReportScheduleSerializer,
         description=(
-            "It goes on with the period of the new cadence that holds `next_start`. If a part of that period"
-            " has its report already, end the schedule and create another."
+            "It goes on with the period of the new cadence that holds `next_start`. If a part of that period "
+            "has its report already, end the schedule and create another."
         ),
         request=UpdateScheduleSerializer,
         examples=[EXAMPLE],

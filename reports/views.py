@@ -131,8 +131,8 @@ class ReportViewSet(ApiViewSet):
         Scope.REPORTS_READ,
         ReportDocumentSerializer,
         description=(
-            "`digest.value` is the SHA-256 of `report` in canonical JSON; `GET /v1/reports/schema` describes"
-            " it."
+            "`digest.value` is the SHA-256 of `report` in canonical JSON; `GET /v1/reports/schema` describes "
+            "it."
         ),
         **NOT_READY,
     )
@@ -164,8 +164,8 @@ class ReportViewSet(ApiViewSet):
         ReportManifestSerializer,
         description=(
             "The digests of the report's files, its period, the versions of the scorer and the audit log's "
-            "checkpoint. `signature` is Ed25519 over the canonical JSON of `manifest`, by a key of the audit"
-            " log."
+            "checkpoint. `signature` is Ed25519 over the canonical JSON of `manifest`, by a key of the audit "
+            "log."
         ),
         examples=[MANIFEST_EXAMPLE],
         **NOT_READY,

@@ -5,7 +5,6 @@ from typing import Any
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, PolymorphicProxySerializer
 
-from compliance.core.environments import Environment
 from signals.serializers import StreamSerializer
 from signals.vocabulary import SUPPORTED_EVENTS, DeliveryMethod
 
@@ -16,8 +15,6 @@ _DELIVERY = {"method": DeliveryMethod.PUSH.value, "endpoint_url": "https://gatew
 
 STREAM_ID = OpenApiParameter("stream_id", OpenApiTypes.UUID, required=True)
 OPTIONAL_STREAM_ID = OpenApiParameter("stream_id", OpenApiTypes.UUID)
-PATH_STREAM_ID = OpenApiParameter("stream_id", OpenApiTypes.UUID, OpenApiParameter.PATH)
-ENVIRONMENT = OpenApiParameter("environment", OpenApiTypes.STR, enum=[item.value for item in Environment])
 
 CREATE_TEXT = (
     "Security Event Tokens (RFC 8417) of everything that ends authority of the tenant from now on, in the "

@@ -12,7 +12,7 @@ from auditlog.actors.requests import caller_of
 from compliance.api.gate import Scope, require_scope
 from compliance.api.pagination import read_environment, read_id
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.schema import PUBLIC, errors
+from compliance.api.rest.schema import ENVIRONMENT, PUBLIC, errors
 from compliance.api.rest.views import ApiViewSet, PublicViewSet, operation, validated
 from compliance.core.clock import now
 from compliance.core.environments import Environment
@@ -189,7 +189,7 @@ class TransmitterViewSet(PublicViewSet):
         operation_id="getSsfConfiguration",
         summary="Configuration of the signals' transmitter",
         auth=[],
-        parameters=[openapi.ENVIRONMENT],
+        parameters=[ENVIRONMENT],
         examples=[openapi.TRANSMITTER],
         responses={200: serializers.TransmitterSerializer, **errors(*PUBLIC)},
     )

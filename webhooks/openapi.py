@@ -119,8 +119,6 @@ def example_envelope(event: str) -> dict[str, Any]:
     return {"id": _EVENT, "event": event, "created_at": _TIME, "data": EXAMPLE_DATA[event]}
 
 
-WEBHOOK_ID = OpenApiParameter("webhook_id", OpenApiTypes.UUID, OpenApiParameter.PATH)
-DELIVERY_ID = OpenApiParameter("delivery_id", OpenApiTypes.UUID, OpenApiParameter.PATH)
 EVENT_FILTER = OpenApiParameter("event", OpenApiTypes.STR, enum=list(DELIVERABLE_EVENTS))
 STATUS_FILTER = OpenApiParameter("status", OpenApiTypes.STR, enum=DeliveryStatus.values)
 

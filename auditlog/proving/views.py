@@ -176,7 +176,7 @@ class ProofViewSet(ApiViewSet):
         "getAuditLogProof",
         "An entry's proof, to verify offline",
         Scope.AUDIT_READ,
-        {**_file("The proof", "text/plain")},
+        _file("The proof", "text/plain"),
         description=(
             "A C2SP tlog-proof file. Its `extra` line is base64 of JSON: the entry's fields and the salts "
             "that open its leaf (docs/audit-log.md)."

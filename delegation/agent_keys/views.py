@@ -15,7 +15,7 @@ from auditlog.actors.requests import caller_of
 from compliance.api.gate import Scope
 from compliance.api.pagination import ok, read_environment
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.schema import PUBLIC, enveloped, errors
+from compliance.api.rest.schema import ENVIRONMENT, PUBLIC, enveloped, errors
 from compliance.api.rest.views import ApiViewSet, PublicViewSet, operation, validated
 from compliance.core import environments
 from compliance.core.clock import now
@@ -24,7 +24,6 @@ from delegation.agent_keys import directory, serializers, services
 from delegation.agent_keys.errors import AgentKeyExists, AgentKeyNotFound, AgentKeyNotProven
 from delegation.agent_keys.models import AgentKey
 from delegation.agent_keys.serializers import AgentKeySerializer
-from delegation.views import ENVIRONMENT
 
 PROOF: Final = OpenApiParameter(
     "DPoP",

@@ -58,8 +58,8 @@ class SigningViewSet(ApiViewSet):
         Scope.MESSAGES_SIGN,
         SignatureSerializer,
         description=(
-            "Signs the payload's canonical JSON (RFC 8785) and records a message_signed event. With `format`"
-            " or `audience` the answer has a detached JWS as well."
+            "Signs the payload's canonical JSON (RFC 8785) and records a message_signed event. With `format` "
+            "or `audience` the answer has a detached JWS as well."
         ),
         request=SignSerializer,
         examples=SIGN_EXAMPLES,

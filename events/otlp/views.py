@@ -69,9 +69,9 @@ class TraceViewSet(ApiViewSet):
         operation_id="exportTraces",
         summary="Record the spans of agents as events",
         description=(
-            "OTLP/HTTP, as protobuf or JSON, also with `Content-Encoding: gzip`. Spans of tool calls, and of"
-            " HTTP and database clients below an agent's or a tool's, become events; others are accepted and"
-            " left out. A span counts once, however often it is sent. Limits count events, as for a batch."
+            "OTLP/HTTP, as protobuf or JSON, also with `Content-Encoding: gzip`. Spans of tool calls, and of "
+            "HTTP and database clients below an agent's or a tool's, become events; others are accepted and "
+            "left out. A span counts once, however often it is sent. Limits count events, as for a batch."
         ),
         request={transport.PROTOBUF: OpenApiTypes.BINARY, transport.JSON: OpenApiTypes.OBJECT},
         examples=[EXAMPLE],

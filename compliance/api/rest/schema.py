@@ -11,6 +11,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiRespo
 from rest_framework import serializers
 
 from compliance.api.rest.fields import ClosedSerializer
+from compliance.core.environments import Environment
 from compliance.core.errors import Busy
 
 _DATE = r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
@@ -44,6 +45,7 @@ EXACT_LIMIT = OpenApiParameter(
     {"type": "integer", "minimum": 1, "maximum": 100},
     description="Rows on a page at most; 50 when omitted. A page ends at 4 MB of JSON, too.",
 )
+ENVIRONMENT = OpenApiParameter("environment", OpenApiTypes.STR, enum=[item.value for item in Environment])
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
     # Printable ASCII; HTTP takes away the blanks at its ends.
