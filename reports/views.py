@@ -195,7 +195,7 @@ class ReportViewSet(ApiViewSet):
         "Read the JSON Schema of reports",
         Scope.REPORTS_READ,
         {(200, "application/schema+json"): OpenApiResponse(OpenApiTypes.OBJECT, "The schema")},
-        description="JSON Schema (draft 2020-12) of `report` in `GET /v1/reports/{id}/json`, format 2.",
+        description="JSON Schema (draft 2020-12) of `report` in `GET /v1/reports/{id}/json`.",
     )
     def document_schema(self, request: ApiRequest) -> HttpResponse:
         return HttpResponse(builder.SCHEMA_TEXT, content_type="application/schema+json")

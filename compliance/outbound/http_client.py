@@ -1,4 +1,4 @@
-"""One request to a URL that a tenant gave: to checked addresses only, over verified TLS, in bounded time.
+"""One request to a URL that others gave: to checked addresses only, over verified TLS, in bounded time.
 
 Timeouts of sockets and HTTP libraries bound one read each, so a slow receiver could hold a sender for hours.
 Here the whole exchange runs in a thread that is cut off at the deadline.
@@ -80,7 +80,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Download:
-    """A complete answer to a GET; `cache_control` is its header."""
+    """A complete answer; `cache_control` is its header."""
 
     status: int
     body: bytes
@@ -105,9 +105,17 @@ def put(url: str, *, body: bytes, headers: Mapping[str, str], options: RequestOp
     return _Exchange("PUT", url, body, headers, options, MAX_BODY_BYTES).outcome()
 
 
-def get(url: str, *, headers: Mapping[str, str], most_bytes: int, options: RequestOptions) -> Download:
-    """GET the URL as `post()` sends to one. Raises: SendingFailed, also for more than `most_bytes`."""
-    exchange = _Exchange("GET", url, None, headers, options, most_bytes + 1)
+def fetch(
+    url: str,
+    *,
+    headers: Mapping[str, str],
+    most_bytes: int,
+    options: RequestOptions,
+    body: bytes | None = None,
+) -> Download:
+    """GET the URL, or POST `body` to it. Raises: SendingFailed, also for more than `most_bytes`."""
+    method = "GET" if body is None else "POST"
+    exchange = _Exchange(method, url, body, headers, options, most_bytes + 1)
     outcome = exchange.outcome()
     if outcome.error is not None or outcome.response_status is None:
         raise SendingFailed(outcome.error or DEFECT)

@@ -39,7 +39,6 @@ REASONS: Final = {
         "compliance/keys/pkcs11/call_threads.py: self._idle",
         "compliance/keys/pkcs11/call_threads.py: self._queue",
         "compliance/keys/pkcs11/call_threads.py: self._slots",
-        "people/sso/fetching.py: thread",
         "delegation/issuers/fetching.py: self._lock",
         "events/otlp/reading.py: _decoding",
     },

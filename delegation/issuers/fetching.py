@@ -159,7 +159,7 @@ def _get(url: str) -> Download:
         url_policy(), settings.TRUSTED_ISSUER_TIMEOUT_SECONDS, settings.TRUSTED_ISSUER_CA_FILE or None
     )
     check_url(url, options.policy)
-    found = http_client.get(
+    found = http_client.fetch(
         url, headers={"Accept": "application/json"}, most_bytes=MAX_BYTES, options=options
     )
     if found.status != 200:

@@ -20,8 +20,7 @@ from compliance.core.environments import Environment
 from people.errors import SignOnRefused
 from people.sso import tokens
 from people.sso.configuration import SignOn, address_of, client_secret
-from people.sso.fetching import fetch
-from people.sso.provider import Key, Provider, json_object, keys_of, provider_of
+from people.sso.provider import Key, Provider, fetch, json_object, keys_of, provider_of
 from people.sso.tokens import Claims
 
 FLOW: Final = "sign_on_flow"

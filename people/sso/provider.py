@@ -1,21 +1,35 @@
 """What the provider publishes of itself: its endpoints (OpenID Connect Discovery 1.0) and keys (RFC 7517)."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from compliance.core.bounded_cache import BoundedCache
+from compliance.core.circuit_breaker import CircuitBreaker
+from compliance.outbound import http_client
+from compliance.outbound.addresses import UrlPolicy
+from compliance.outbound.http_client import Download, RequestOptions, SendingFailed
 from people.errors import ProviderUnavailable
 from people.sso.configuration import SignOn, is_safe_address
-from people.sso.fetching import circuit, fetch
 
 KEPT_FOR: Final = timedelta(hours=1)
 REFETCH_PAUSE: Final = timedelta(seconds=30)
 MOST_KEYS: Final = 100
+MAX_BYTES: Final = 256 * 1024
 WELL_KNOWN: Final = "/.well-known/openid-configuration"
 AUTH_METHODS: Final = ("client_secret_basic", "client_secret_post")
 BY_DEFAULT: Final = "client_secret_basic"
+
+# HTTP is for this machine alone (`is_safe_address`).
+POLICY: Final = UrlPolicy(allow_http=True, allow_private=True)
+# A provider that is away keeps threads for its first callers only.
+circuit: Final = CircuitBreaker(
+    lambda seconds: ProviderUnavailable("did not answer a moment ago", retry_after=int(seconds) + 1),
+    failures=(ProviderUnavailable,),
+    longest_pause=8.0,
+)
 
 Key = dict[str, Any]
 
@@ -80,6 +94,28 @@ def keys_of(config: SignOn, now: datetime, *, lacking: bool = False) -> tuple[Ke
     keys = tuple(key for key in listed if isinstance(key, dict))
     _key_sets.put(config.issuer, KeySet(keys, now, now if lacking else None))
     return keys
+
+
+def fetch(
+    url: str, *, config: SignOn, body: str | None = None, headers: Mapping[str, str] | None = None
+) -> Download:
+    """GET the address, or POST `body` to it, within `OIDC_TIMEOUT_SECONDS`. Raises: ProviderUnavailable."""
+    if not is_safe_address(url):
+        raise ProviderUnavailable("named an address without HTTPS")
+    with circuit.guarding():
+        try:
+            found = http_client.fetch(
+                url,
+                headers={"Accept": "application/json", **(headers or {})},
+                most_bytes=MAX_BYTES,
+                options=RequestOptions(POLICY, config.timeout_seconds, config.ca_file),
+                body=None if body is None else body.encode(),
+            )
+        except SendingFailed as error:
+            raise ProviderUnavailable(f"could not be asked: {error}") from error
+        if found.status >= 500:
+            raise ProviderUnavailable(f"answered {found.status}")
+        return found
 
 
 def json_object(body: bytes) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from django.urls import reverse
 
 from compliance.core.clock import now
 from compliance.tests.console import make_staff
-from people.sso import fetching, identities, provider
+from people.sso import identities, provider
 from people.sso.tests import toolkit
 from people.sso.tests.forging import (
     EC_KEY,
@@ -436,7 +436,7 @@ def test_provider_that_is_away_is_not_asked_by_everyone(client: Client, settings
     pages: list[Any] = [client.post(reverse("admin:sso_begin")) for _ in range(3)]
 
     assert {page.status_code for page in pages} == {503}
-    assert fetching.circuit.is_open
+    assert provider.circuit.is_open
 
 
 def test_failures_of_an_address_close_it(forger: Forger, client: Client, settings: Any) -> None:

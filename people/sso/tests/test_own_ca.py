@@ -96,4 +96,4 @@ def test_other_authorities_are_not(
     answer = client.post(reverse("admin:sso_begin"))
 
     assert answer.status_code == 503
-    assert "has no valid certificate" in caplog.text
+    assert "TLS certificate not valid" in caplog.text
