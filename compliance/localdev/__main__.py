@@ -2,15 +2,24 @@
 
 import os
 import signal
+import socket
 import sys
 
-from .commands import run_command, supervise
+from .commands import run_command
 from .console import StepFailed, complain
-from .layout import find_layout
+from .layout import Layout, find_layout
 from .servers.processes import Terminated
+from .servers.supervisor import supervise
 from .testing import run_tests
 
-ENTRIES = {"run": run_command, "test": run_tests, "supervise": supervise}
+
+def _supervise(layout: Layout, arguments: list[str]) -> int:
+    """Be the supervisor that `Stack.up` starts: the argument is the number of the web server's socket."""
+    with socket.socket(fileno=int(arguments[0])) as listener:
+        return supervise(layout, listener)
+
+
+ENTRIES = {"run": run_command, "test": run_tests, "supervise": _supervise}
 
 
 def main(arguments: list[str]) -> int:

@@ -1,7 +1,6 @@
 """The commands of `./run`: a function for each."""
 
 import os
-import socket
 import sys
 import time
 from collections.abc import Callable
@@ -9,15 +8,14 @@ from pathlib import Path
 
 from .console import StepFailed, complain, say, step
 from .environment import as_shell
+from .install import prepare
 from .layout import Layout
 from .servers.postgres import postgres_bin
 from .servers.processes import run_foreground
 from .servers.servers import Servers, in_use
-from .servers.supervisor import Supervisor, running_supervisor
-from .setup.install import prepare
-from .stack import Stack, compile_scorer, play
-from .state import locked, read_json
-from .status import as_table, survey
+from .servers.supervisor import commands, running_supervisor
+from .stack import Stack, compile_scorer, health, play
+from .state import read_json
 
 NO_DEMO = "--no-demo"
 
@@ -32,14 +30,12 @@ def run_command(layout: Layout, arguments: list[str]) -> int:
 
 def run(layout: Layout, arguments: list[str]) -> int:
     """Start, play the demo, and stay until Ctrl-C or `./run stop`; return the demo's exit code."""
-    _expect_none(arguments, but=NO_DEMO)
     stack = Stack(layout)
     if stack.is_up():
-        return _already_up(stack)
+        return detach(layout, arguments)
     code: int | None = None
     try:
-        stack.up()
-        code = _introduce(stack, arguments)
+        code = detach(layout, arguments)
         say("Ctrl-C stops the service.")
         while stack.is_up():
             time.sleep(0.3)
@@ -54,18 +50,21 @@ def run(layout: Layout, arguments: list[str]) -> int:
 
 
 def detach(layout: Layout, arguments: list[str]) -> int:
-    """Start and play the demo; the service stays up. Return the demo's exit code."""
+    """Start and play the demo but for `--no-demo`; the service stays up. Return the demo's exit code."""
     _expect_none(arguments, but=NO_DEMO)
-    stack = Stack(layout)
+    stack, code = Stack(layout), 0
     if not stack.up():
-        return _already_up(stack)
-    return _introduce(stack, arguments)
+        say(f"The service is already up at {stack.servers.base_url()}; `./run stop` ends it.")
+    elif not arguments and (code := play(stack)) != 0:
+        hint = f"look at the step above and at {stack.layout.log}; play it again with `./run demo`"
+        message = f"the demo did not go as specified (exit code {code}); the service stays up"
+        complain(StepFailed(message, hint=hint))
+    _print_access(stack)
+    return code
 
 
 def stop(layout: Layout, arguments: list[str]) -> int:
-    """Stop everything, or the data server named."""
-    if arguments:
-        return _one_server(layout, arguments, "stop")
+    _expect_none(arguments)
     with step("stop"):
         ran = Stack(layout).down()
     if not ran:
@@ -73,17 +72,22 @@ def stop(layout: Layout, arguments: list[str]) -> int:
     return 0
 
 
-def start(layout: Layout, arguments: list[str]) -> int:
-    """Start the data server named."""
-    return _one_server(layout, arguments, "start")
-
-
 def status(layout: Layout, arguments: list[str]) -> int:
-    """Print the parts; return 0 if all are up, else 1."""
+    """Print each part with its pid, and the service's own answer; return 0 if all are up, else 1."""
     _expect_none(arguments)
-    parts = survey(layout)
-    sys.stdout.write(as_table(parts) + "\n")
-    return 0 if all(found.up for found in parts) else 1
+    servers, supervisor = Servers(layout), running_supervisor(layout)
+    pids = read_json(layout.parts).get("pids", {}) if supervisor is not None else {}
+    own = {"supervisor": supervisor}
+    own |= {} if servers.given.databases is not None else {"postgres": servers.postgres.running()}
+    own |= {} if servers.given.redis is not None else {"redis": servers.redis.running()}
+    found = {name: process and process.pid for name, process in own.items()}
+    found |= {name: pids.get(name) for name in commands("", servers.contract())}
+    for name, pid in found.items():
+        sys.stdout.write(f"✓ {name:<10}  up    pid {pid}\n" if pid else f"✗ {name:<10}  down\n")
+    ready = f"{servers.base_url()}/health/ready"
+    answer = health(servers.base_url()) if pids else "not asked"
+    sys.stdout.write(f"  {ready}: {answer}\n")
+    return 0 if all(found.values()) and answer == "200" else 1
 
 
 def env(layout: Layout, arguments: list[str]) -> int:
@@ -105,14 +109,23 @@ def demo(layout: Layout, arguments: list[str]) -> int:
 
 
 def manage(layout: Layout, arguments: list[str]) -> int:
-    return _with_environment(layout, [sys.executable, str(layout.root / "manage.py"), *arguments])
+    return execute(layout, [sys.executable, str(layout.root / "manage.py"), *arguments])
 
 
 def execute(layout: Layout, arguments: list[str]) -> int:
-    """Run a program; those of the virtual environment and of PostgreSQL come first on PATH."""
+    """Run a program in the caller's folder, with the data servers up and the stack's environment.
+
+    The programs of the virtual environment and of PostgreSQL come first on PATH.
+    """
     if not arguments:
         raise StepFailed("nothing to execute", hint="for example `./run exec mypy .`")
-    return _with_environment(layout, ["/usr/bin/env", *arguments])
+    # Beside a running service start nothing: a data server that is down was stopped on purpose.
+    start = (lambda: None) if running_supervisor(layout) is not None else None
+    with in_use(Servers(layout), start=start):
+        environment = Stack(layout).environment()
+        folders = (str(Path(sys.executable).parent), str(postgres_bin()), environment.get("PATH", os.defpath))
+        environment["PATH"] = os.pathsep.join(folders)
+        return run_foreground(["/usr/bin/env", *arguments], env=environment, cwd=Path.cwd())
 
 
 def bench(layout: Layout, arguments: list[str]) -> int:
@@ -124,14 +137,13 @@ def bench(layout: Layout, arguments: list[str]) -> int:
     layout.prepare()
     compile_scorer(layout)
     prepare("bench", venv=layout.bench_venv)
-    return _with_environment(layout, [sys.executable, "-m", f"bench.{arguments[0]}", *arguments[1:]])
+    return execute(layout, [sys.executable, "-m", f"bench.{arguments[0]}", *arguments[1:]])
 
 
 def attack(layout: Layout, arguments: list[str]) -> int:
     """Run `python -m bench.attack`, which needs the tests' requirements; 0 or, with findings, 6."""
-    layout.prepare()
     prepare("test")
-    return _with_environment(layout, [sys.executable, "-m", "bench.attack", *arguments])
+    return execute(layout, [sys.executable, "-m", "bench.attack", *arguments])
 
 
 def release(layout: Layout, arguments: list[str]) -> int:
@@ -141,65 +153,16 @@ def release(layout: Layout, arguments: list[str]) -> int:
     return run_foreground(command, env=os.environ, cwd=layout.root)
 
 
-def supervise(layout: Layout, arguments: list[str]) -> int:
-    """Be the supervisor that `Stack.up` starts: the argument is the number of the web server's socket."""
-    with socket.socket(fileno=int(arguments[0])) as listener:
-        return Supervisor(layout, listener).run()
-
-
 COMMANDS: dict[str, Callable[[Layout, list[str]], int]] = {
     "": run,
     "--detach": detach,
     "exec": execute,
-    **{each.__name__: each for each in (stop, start, status, env, demo, manage, bench, attack, release)},
+    **{each.__name__: each for each in (stop, status, env, demo, manage, bench, attack, release)},
 }
 
 
-def _with_environment(layout: Layout, command: list[str]) -> int:
-    """Run `command` in the caller's folder, with the data servers up and the stack's environment."""
-    # Beside a running service start nothing: a data server that is down was stopped on purpose.
-    start = (lambda: None) if running_supervisor(layout) is not None else None
-    with in_use(Servers(layout), start=start):
-        environment = Stack(layout).environment()
-        folders = (str(Path(sys.executable).parent), str(postgres_bin()), environment.get("PATH", os.defpath))
-        environment["PATH"] = os.pathsep.join(folders)
-        return run_foreground(command, env=environment, cwd=Path.cwd())
-
-
-def _one_server(layout: Layout, arguments: list[str], verb: str) -> int:
-    if arguments not in (["postgres"], ["redis"]):
-        raise StepFailed("which data server?", hint="name one of: postgres, redis")
-    layout.prepare()
-    server = getattr(Servers(layout), arguments[0])
-    with locked(layout.setup_lock), step(f"{verb} {arguments[0]}"):
-        changed = server.start() if verb == "start" else server.stop()
-    if not changed:
-        say(f"It was {'up' if verb == 'start' else 'down'} already.")
-    return 0
-
-
-def _already_up(stack: Stack) -> int:
-    with locked(stack.layout.setup_lock):
-        stack.servers.start()
-    stack.wait_ready()
-    say(f"The service is already up at {stack.servers.base_url()}; `./run stop` ends it.")
-    _print_access(stack.layout)
-    return 0
-
-
-def _introduce(stack: Stack, arguments: list[str]) -> int:
-    """Play the demo but for `--no-demo`, and tell how to use the service; return the demo's exit code."""
-    code = 0 if arguments else play(stack)
-    if code != 0:
-        hint = f"look at the step above and at {stack.layout.log}; play it again with `./run demo`"
-        message = f"the demo did not go as specified (exit code {code}); the service stays up"
-        complain(StepFailed(message, hint=hint))
-    _print_access(stack.layout)
-    return code
-
-
-def _print_access(layout: Layout) -> None:
-    base, made = Servers(layout).base_url(), read_json(layout.demo)
+def _print_access(stack: Stack) -> None:
+    base, made = stack.servers.base_url(), read_json(stack.layout.demo)
     rows = {
         "API": f"{base}/v1",
         "API docs": f"{base}/v1/docs",
@@ -209,7 +172,7 @@ def _print_access(layout: Layout) -> None:
         "Tenant": made.get("tenant_id"),
         "Live key": made.get("live_api_key"),
         "Test key": made.get("test_api_key"),
-        "Logs": layout.log,
+        "Logs": stack.layout.log,
         "In a shell": 'eval "$(./run env)"',
     }
     sys.stdout.write("\n" + "".join(f"  {name:<11}{value}\n" for name, value in rows.items()) + "\n")

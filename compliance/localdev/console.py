@@ -10,7 +10,6 @@ HELP = """\
 ./run --detach            the same, but return after the demo and leave the service running
 ./run --no-demo           either of them without the demo
 ./run stop                stop everything            ./run status   show all parts (exit code 0: all are up)
-./run stop|start postgres|redis                      stop or start one data server, for drills
 ./run env                 print addresses, keys and log-ins as shell exports:  eval "$(./run env)"
 ./run demo                play the demo in the test environment (or --environment live); exit code 0 or 1
 ./run manage ARGUMENTS    run manage.py with the service's environment (starts the data servers if needed)

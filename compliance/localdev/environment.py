@@ -75,11 +75,7 @@ def merged(stack: Mapping[str, str], environ: Mapping[str, str], layout: Layout)
         chosen["SOFTHSM2_CONF"] = environ["SOFTHSM2_CONF"]
     kept = {name: value for name, value in environ.items() if name not in OPERATORS}
     result = {**kept, "SERVICE_NAME": service_name(environ), **stack, **chosen}
-    result |= {"DJANGO_SETTINGS_MODULE": "compliance.settings", "PYTHONPATH": str(layout.root)}
-    if result.pop("PYTHONDONTWRITEBYTECODE", None):
-        # Keep the tree clean as asked, yet compile each module only once.
-        result.setdefault("PYTHONPYCACHEPREFIX", str(layout.local / "pycache"))
-    return result
+    return result | {"DJANGO_SETTINGS_MODULE": "compliance.settings", "PYTHONPATH": str(layout.root)}
 
 
 def exports(contract: Mapping[str, str], demo: Path) -> dict[str, str]:

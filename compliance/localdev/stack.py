@@ -3,11 +3,11 @@
 import os
 import signal
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+
+import requests
 
 from .console import StepFailed, say, step
 from .environment import exports
@@ -41,6 +41,9 @@ class Stack:
         self.layout.prepare()
         with locked(self.layout.up_lock):
             if self.is_up():
+                with locked(self.layout.setup_lock):
+                    self.servers.start()
+                self._wait_ready()
                 return False
             clear_leftovers(self.layout)
             servers = self.servers
@@ -55,7 +58,7 @@ class Stack:
                     self._manage(environment, "bootstrap_dev", "--migrate", "--state", str(self.layout.demo))
                 self._start_supervisor(servers.environment(base_url=base_url), listener.fileno())
         with step(f"web server at {base_url}"):
-            self.wait_ready()
+            self._wait_ready()
         compile_scorer(self.layout, "--background")
         return True
 
@@ -96,7 +99,7 @@ class Stack:
         if not self.is_up():
             raise StepFailed("the supervisor did not start", hint=f"read {log}")
 
-    def wait_ready(self) -> None:
+    def _wait_ready(self) -> None:
         """Wait for /health/ready to answer 200; while the supervisor lives, only our server has the port."""
         url = self.servers.base_url()
         processes.wait_until(
@@ -110,13 +113,10 @@ class Stack:
 def health(base_url: str) -> str:
     """Return "200" if the service is ready, else what is wrong."""
     try:
-        with urllib.request.urlopen(f"{base_url}/health/ready", timeout=5) as response:  # noqa: S310
-            return str(response.status)
-    except urllib.error.HTTPError as error:
-        text = error.read(400).decode("utf-8", "replace")
-        return f"{error.code} {' '.join(text.split())[:200]}"
-    except (OSError, ValueError) as error:
+        answer = requests.get(f"{base_url}/health/ready", timeout=5)
+    except requests.RequestException as error:
         return str(error)
+    return "200" if answer.ok else f"{answer.status_code} {' '.join(answer.text.split())[:200]}"
 
 
 def play(stack: Stack, arguments: Sequence[str] = ()) -> int:

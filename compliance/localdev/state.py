@@ -29,7 +29,6 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write `content` as `write_private` does."""
     write_private(path, json.dumps(content, indent=2, sort_keys=True) + "\n")
 
 
@@ -45,13 +44,10 @@ def write_private(path: Path, text: str) -> None:
 def load_secrets(path: Path) -> dict[str, str]:
     """Return the stack's secrets, and generate those that `path` lacks."""
     stored = read_json(path)
-    passwords = (f"postgres{role}_password" for role in ("", "_owner", "_service", "_reader"))
-    names = ("secret_key", "redis_password", *passwords)
-    fresh = {name: secrets.token_urlsafe(32) for name in names} | {
-        "encryption_key": base64.urlsafe_b64encode(secrets.token_bytes(32)).decode(),
-        "pkcs11_user_pin": secrets.token_hex(12),
-        "pkcs11_so_pin": secrets.token_hex(12),
-    }
+    databases = (f"postgres{role}_password" for role in ("", "_owner", "_service", "_reader"))
+    fresh = {name: secrets.token_urlsafe(32) for name in ("secret_key", "redis_password", *databases)}
+    fresh |= {name: secrets.token_hex(12) for name in ("pkcs11_user_pin", "pkcs11_so_pin")}
+    fresh["encryption_key"] = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
     if fresh.keys() - stored.keys():
         stored = fresh | stored
         write_json(path, stored)

