@@ -1,19 +1,21 @@
 """The commands of `./run`: a function for each."""
 
 import os
+import shlex
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from .console import StepFailed, complain, say, step
-from .environment import as_shell
+from .environment import exports
 from .install import prepare
 from .layout import Layout
 from .servers.postgres import postgres_bin
-from .servers.processes import run_foreground
-from .servers.servers import Servers, in_use
-from .servers.supervisor import commands, running_supervisor
+from .servers.processes import run_foreground, running
+from .servers.servers import in_use
+from .servers.supervisor import commands
 from .stack import Stack, compile_scorer, health, play
 from .state import read_json
 
@@ -25,34 +27,31 @@ def run_command(layout: Layout, arguments: list[str]) -> int:
     command = COMMANDS.get(name)
     if command is None:
         raise StepFailed(f"there is no `./run {name}`", hint="`./run --help` lists the commands")
-    return command(layout, rest)
+    return command(Stack(layout), rest)
 
 
-def run(layout: Layout, arguments: list[str]) -> int:
+def run(stack: Stack, arguments: list[str]) -> int:
     """Start, play the demo, and stay until Ctrl-C or `./run stop`; return the demo's exit code."""
-    stack = Stack(layout)
     if stack.is_up():
-        return detach(layout, arguments)
-    code: int | None = None
+        return detach(stack, arguments)
+    code = 130
     try:
-        code = detach(layout, arguments)
-        say("Ctrl-C stops the service.")
-        while stack.is_up():
-            time.sleep(0.3)
-        say("The service was stopped.")
-    except KeyboardInterrupt:
-        if code is None:
-            raise
+        with suppress(KeyboardInterrupt):
+            code = detach(stack, arguments)
+            say("Ctrl-C stops the service.")
+            while stack.is_up():
+                time.sleep(0.3)
+            say("The service was stopped.")
     finally:
         with step("stop"):
             stack.down()
     return code
 
 
-def detach(layout: Layout, arguments: list[str]) -> int:
+def detach(stack: Stack, arguments: list[str]) -> int:
     """Start and play the demo but for `--no-demo`; the service stays up. Return the demo's exit code."""
     _expect_none(arguments, but=NO_DEMO)
-    stack, code = Stack(layout), 0
+    code = 0
     if not stack.up():
         say(f"The service is already up at {stack.servers.base_url()}; `./run stop` ends it.")
     elif not arguments and (code := play(stack)) != 0:
@@ -63,25 +62,23 @@ def detach(layout: Layout, arguments: list[str]) -> int:
     return code
 
 
-def stop(layout: Layout, arguments: list[str]) -> int:
+def stop(stack: Stack, arguments: list[str]) -> int:
     _expect_none(arguments)
     with step("stop"):
-        ran = Stack(layout).down()
+        ran = stack.down()
     if not ran:
         say("Nothing was running.")
     return 0
 
 
-def status(layout: Layout, arguments: list[str]) -> int:
+def status(stack: Stack, arguments: list[str]) -> int:
     """Print each part with its pid, and the service's own answer; return 0 if all are up, else 1."""
     _expect_none(arguments)
-    servers, supervisor = Servers(layout), running_supervisor(layout)
-    pids = read_json(layout.parts).get("pids", {}) if supervisor is not None else {}
-    own = {"supervisor": supervisor}
-    own |= {} if servers.given.databases is not None else {"postgres": servers.postgres.running()}
-    own |= {} if servers.given.redis is not None else {"redis": servers.redis.running()}
-    found = {name: process and process.pid for name, process in own.items()}
-    found |= {name: pids.get(name) for name in commands("", servers.contract())}
+    servers, found = stack.servers, {"supervisor": running(stack.layout.supervisor)}
+    pids = read_json(stack.layout.parts).get("pids", {}) if stack.is_up() else {}
+    found |= {} if servers.given.databases is not None else {"postgres": servers.postgres.running()}
+    found |= {} if servers.given.redis is not None else {"redis": servers.redis.running()}
+    found |= {name: pids.get(name) for name in commands("", servers.environment())}
     for name, pid in found.items():
         sys.stdout.write(f"✓ {name:<10}  up    pid {pid}\n" if pid else f"✗ {name:<10}  down\n")
     ready = f"{servers.base_url()}/health/ready"
@@ -90,70 +87,66 @@ def status(layout: Layout, arguments: list[str]) -> int:
     return 0 if all(found.values()) and answer == "200" else 1
 
 
-def env(layout: Layout, arguments: list[str]) -> int:
+def env(stack: Stack, arguments: list[str]) -> int:
     """Print shell exports, and nothing else, on stdout."""
     _expect_none(arguments)
-    if not layout.demo.exists():
+    if not stack.layout.demo.exists():
         raise StepFailed("the service was never started here", hint="`./run --detach` first")
-    if running_supervisor(layout) is None:
+    if not stack.is_up():
         say("The service is not running; these are its last addresses.")
-    sys.stdout.write(as_shell(Stack(layout).exported()))
+    for name, value in exports(stack.environment(), stack.layout.demo).items():
+        sys.stdout.write(f"export {name}={shlex.quote(value)}\n")
     return 0
 
 
-def demo(layout: Layout, arguments: list[str]) -> int:
-    stack = Stack(layout)
+def demo(stack: Stack, arguments: list[str]) -> int:
     if not stack.is_up():
         raise StepFailed("the service is not running", hint="`./run --detach` first")
     return play(stack, arguments)
 
 
-def manage(layout: Layout, arguments: list[str]) -> int:
-    return execute(layout, [sys.executable, str(layout.root / "manage.py"), *arguments])
+def manage(stack: Stack, arguments: list[str]) -> int:
+    return execute(stack, [sys.executable, str(stack.layout.root / "manage.py"), *arguments])
 
 
-def execute(layout: Layout, arguments: list[str]) -> int:
+def execute(stack: Stack, arguments: list[str]) -> int:
     """Run a program in the caller's folder, with the data servers up and the stack's environment.
 
     The programs of the virtual environment and of PostgreSQL come first on PATH.
     """
     if not arguments:
         raise StepFailed("nothing to execute", hint="for example `./run exec mypy .`")
-    # Beside a running service start nothing: a data server that is down was stopped on purpose.
-    start = (lambda: None) if running_supervisor(layout) is not None else None
-    with in_use(Servers(layout), start=start):
-        environment = Stack(layout).environment()
+    with in_use(stack.servers):
+        environment = stack.environment()
         folders = (str(Path(sys.executable).parent), str(postgres_bin()), environment.get("PATH", os.defpath))
         environment["PATH"] = os.pathsep.join(folders)
         return run_foreground(["/usr/bin/env", *arguments], env=environment, cwd=Path.cwd())
 
 
-def bench(layout: Layout, arguments: list[str]) -> int:
+def bench(stack: Stack, arguments: list[str]) -> int:
     """Run `python -m bench.NAME`; the first call installs what the service is compared with."""
-    found = (*(layout.root / "bench").glob("[!_]*.py"), *(layout.root / "bench").glob("[!_]*/__main__.py"))
-    names = sorted(path.stem if path.stem != "__main__" else path.parent.name for path in found)
-    if not arguments or arguments[0] not in names:
-        raise StepFailed("which benchmark?", hint=f"./run bench {'|'.join(names)}")
-    layout.prepare()
-    compile_scorer(layout)
-    prepare("bench", venv=layout.bench_venv)
-    return execute(layout, [sys.executable, "-m", f"bench.{arguments[0]}", *arguments[1:]])
+    if not arguments:
+        raise StepFailed("which benchmark?", hint="docs/benchmarks.md names them")
+    stack.layout.prepare()
+    compile_scorer(stack.layout)
+    prepare("bench", venv=stack.layout.bench_venv)
+    return execute(stack, [sys.executable, "-m", f"bench.{arguments[0]}", *arguments[1:]])
 
 
-def attack(layout: Layout, arguments: list[str]) -> int:
+def attack(stack: Stack, arguments: list[str]) -> int:
     """Run `python -m bench.attack`, which needs the tests' requirements; 0 or, with findings, 6."""
     prepare("test")
-    return execute(layout, [sys.executable, "-m", "bench.attack", *arguments])
+    return execute(stack, [sys.executable, "-m", "bench.attack", *arguments])
 
 
-def release(layout: Layout, arguments: list[str]) -> int:
+def release(stack: Stack, arguments: list[str]) -> int:
     """Run `python -m deploy.release`, which needs the tests' requirements and no servers."""
     prepare("test")
     command = [sys.executable, "-m", "deploy.release", *arguments]
-    return run_foreground(command, env=os.environ, cwd=layout.root)
+    return run_foreground(command, env=os.environ, cwd=stack.layout.root)
 
 
-COMMANDS: dict[str, Callable[[Layout, list[str]], int]] = {
+COMMANDS: dict[str, Callable[[Stack, list[str]], int]] = {
     "": run,
     "--detach": detach,
     "exec": execute,

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 HELP = """\
@@ -48,6 +48,21 @@ def step(title: str) -> Iterator[None]:
         mark = "✓"
     finally:
         say(f"  {mark} {title}  {time.monotonic() - started:.1f} s")
+
+
+def told(work: Callable[[], int | None]) -> int:
+    """Do the work, complain of what failed, and return the exit code: 1, or 130 on Ctrl-C."""
+    try:
+        return work() or 0
+    except StepFailed as failure:
+        complain(failure)
+        return 1
+    except PermissionError as error:
+        hint = "use a checkout of your own, or set LOCAL_DIR to a folder of your own"
+        complain(StepFailed(f"no permission for {error.filename}", hint=hint))
+        return 1
+    except KeyboardInterrupt:
+        return 130
 
 
 def complain(failure: StepFailed) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from .console import HELP, StepFailed, complain, step
+from .console import HELP, StepFailed, step, told
 from .layout import ROOT
 from .servers.processes import captured, tail
 from .state import locked
@@ -33,13 +33,8 @@ def main(arguments: Sequence[str]) -> NoReturn:
     if list(arguments[:2]) in (["run", "--help"], ["run", "-h"]):
         sys.stdout.write(HELP)
         sys.exit(0)
-    try:
-        prepare(arguments[0])
-    except StepFailed as failure:
-        complain(failure)
-        sys.exit(1)
-    except KeyboardInterrupt:
-        sys.exit(130)
+    if code := told(lambda: prepare(arguments[0])):
+        sys.exit(code)
     os.environ["PYTHONPATH"] = str(ROOT)
     python = str(_python_of(VENV))
     os.execv(python, [python, "-P", "-m", "compliance.localdev", *arguments])  # noqa: S606
@@ -81,21 +76,18 @@ def fingerprint(names: Sequence[str], root: Path = ROOT) -> str:
 
 
 def _uv() -> str:
-    """Return the environment's uv, the machine's, or one installed now."""
-    own, others = VENV / "bin/uv", shutil.which("uv")
-    if not own.exists() and others is None:
-        pin = ["-r", str(Path(__file__).with_name("uv.txt"))]
-        _run([*_pip(), "--disable-pip-version-check", "install", "-q", "--require-hashes", *pin])
-    return str(own) if own.exists() else str(others)
-
-
-def _pip() -> list[str]:
-    """Return a pip that installs into `VENV`: this Python's, else the one that Python bundles."""
-    python = str(_python_of(VENV))
-    if importlib.util.find_spec("pip") is not None:
-        return [sys.executable, "-m", "pip", "--python", python]
-    _run([python, "-m", "ensurepip"], hint=PIP_HINT)
-    return [python, "-m", "pip"]
+    """Return the environment's uv, the machine's, or one installed now by this Python's pip."""
+    own, python = VENV / "bin/uv", str(_python_of(VENV))
+    if not own.exists() and (others := shutil.which("uv")) is not None:
+        return others
+    if not own.exists():
+        pip = [sys.executable, "-m", "pip", "--python", python]
+        if importlib.util.find_spec("pip") is None:
+            _run([python, "-m", "ensurepip"], hint=PIP_HINT)
+            pip = [python, "-m", "pip"]
+        pin = ["--require-hashes", "-r", str(Path(__file__).with_name("uv.txt"))]
+        _run([*pip, "--disable-pip-version-check", "install", "-q", *pin])
+    return str(own)
 
 
 def _run(command: list[str], *, hint: str = NETWORK_HINT) -> None:

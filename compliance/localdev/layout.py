@@ -18,7 +18,7 @@ class Layout:
         self.ports = local / "ports.json"
         self.demo = local / "demo.json"  # `bootstrap_dev` writes the tenant's API keys and log-ins
         self.run = local / "run"
-        self.supervisor = self.run / "supervisor.json"  # the record of its process
+        self.supervisor = self.run / "supervisor.pid"
         self.parts = self.run / "parts.json"  # its state: the web server's port, and the pid of each part
         self.metrics = self.run / "metrics"  # METRICS_DIR; begins empty with each stack
         self.up_lock = self.run / "up.lock"  # held by the one command that brings the stack up

@@ -13,7 +13,6 @@ HOST = "127.0.0.1"
 WEB_DEFAULT = 8000
 # Below the kernel's ephemeral range: no outgoing connection takes a port that we want again.
 PRIVATE_RANGE = range(20000, 32000)
-WEB_RANGE = range(WEB_DEFAULT + 1, WEB_DEFAULT + 100)
 BACKLOG = 1024
 
 
@@ -42,10 +41,9 @@ def web_listener(path: Path, *, asked: str | None) -> socket.socket:
         try:
             return socket.create_server((HOST, int(asked)), backlog=BACKLOG)
         except OSError as error:
-            hint = "stop that program, choose another PORT, or leave PORT unset to have a free one chosen"
-            message = f"port {asked} can't be used: another program listens on it, or it is reserved"
-            raise StepFailed(message, hint=hint) from error
-    listener = _kept_listener(path, "web", [WEB_DEFAULT, *WEB_RANGE])
+            hint = "choose another PORT, or leave PORT unset to have a free one chosen"
+            raise StepFailed(f"port {asked} is taken by another program, or reserved", hint=hint) from error
+    listener = _kept_listener(path, "web", range(WEB_DEFAULT, WEB_DEFAULT + 100))
     if (port := port_of(listener)) != WEB_DEFAULT:
         say(f"  … using port {port}")
     return listener

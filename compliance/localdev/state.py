@@ -20,11 +20,10 @@ def read_json(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
-        hint = f"repair or remove {path}; if another user owns it, set LOCAL_DIR to a folder of your own"
-        raise StepFailed(f"{path} can't be read: {error}", hint=hint) from error
+    except ValueError:
+        content = None
     if not isinstance(content, dict):
-        raise StepFailed(f"{path} holds no JSON object", hint=f"remove {path}")
+        raise StepFailed(f"{path} holds no JSON object", hint=f"repair or remove {path}")
     return content
 
 
@@ -62,11 +61,6 @@ def locked(path: Path, *, shared: bool = False, wait: bool = True) -> Iterator[N
     ends, so a lock is never stale.
     """
     mode = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
-    try:
-        file = path.open("a")
-    except OSError as error:
-        hint = "the folder belongs to another user; set LOCAL_DIR to a folder of your own"
-        raise StepFailed(f"{path} can't be opened: {error.strerror}", hint=hint) from error
-    with file:
+    with path.open("a") as file:
         fcntl.flock(file, mode)
         yield

@@ -15,8 +15,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-from .console import StepFailed, say, step
-from .environment import has_own_tokens, merged
+from .console import StepFailed, say
+from .environment import has_own_tokens
 from .layout import Layout
 from .servers.databases import drop_databases
 from .servers.processes import run_foreground
@@ -64,21 +64,17 @@ def _own_run(servers: Servers) -> Iterator[dict[str, str]]:
     archive.mkdir(mode=0o700, parents=True)
     with locked(folder / "lock"):
         try:
-            with step("Valkey and SoftHSM tokens of this run"):
-                redis.start()
-                if not has_own_tokens(os.environ):
-                    softhsm.ensure()
-            contract = servers.contract() | servers.operator_contract() | softhsm.environment()
-            for name in contract:
+            redis.start()
+            if not has_own_tokens(os.environ):
+                softhsm.ensure()
+            environment = servers.environment(operator=True) | OWN
+            for name in environment:
                 if "DATABASE" in name and name.endswith("_URL"):
                     # Django prefixes the name with `test_`.
-                    contract[name] = with_suffix(contract[name], folder.name)
-            contract |= {
-                "REDIS_URL": redis.url(),
-                "BROKER_URL": redis.url(),
-                "EVENT_ARCHIVE_DIR": str(archive),
-            }
-            yield merged(contract | OWN, os.environ, servers.layout)
+                    environment[name] = with_suffix(environment[name], folder.name)
+            environment |= {"REDIS_URL": redis.url(), "BROKER_URL": redis.url()}
+            environment |= {"EVENT_ARCHIVE_DIR": str(archive)}
+            yield environment if has_own_tokens(os.environ) else environment | softhsm.environment()
         finally:
             _clear(servers, folder)
 

@@ -6,9 +6,11 @@ import signal
 import subprocess
 import sysconfig
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 from ..console import StepFailed
@@ -19,7 +21,6 @@ from . import processes
 NOBODY = 65534
 SUPERUSER = "service"
 """Makes roles and databases; nothing else connects as it."""
-START_SECONDS = 60.0
 # Fast shutdown ends sessions and writes a checkpoint; after an immediate one the next start recovers.
 STOP = ((signal.SIGINT, 20.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
 # Sorted by code point, alike on every machine.
@@ -38,8 +39,7 @@ SETTINGS = {
 }
 
 
-@dataclass(frozen=True)
-class DatabaseRole:
+class DatabaseRole(NamedTuple):
     """A role of the server that may sign in."""
 
     name: str
@@ -67,11 +67,12 @@ class PostgresServer:
         """The folder of the data, which need not exist yet."""
         return self.folder / "data"
 
-    def running(self) -> processes.Record | None:
-        """Return the process in PostgreSQL's pid file if it works in our data, as the server does."""
-        pid = (self._pid_file() or [""])[0]
-        is_ours = pid.isdigit() and processes.works_in(int(pid), self.data)
-        return processes.record(int(pid)) if is_ours else None
+    @property
+    def pid_file(self) -> Path:
+        return self.data / "postmaster.pid"
+
+    def running(self) -> int | None:
+        return processes.running(self.pid_file)
 
     def port(self) -> int:
         """Return the port of the running or the last server; 0 before the first start."""
@@ -83,7 +84,7 @@ class PostgresServer:
         name, password, path = (quote(part, safe="") for part in (user.name, user.password, database))
         return f"postgres://{name}:{password}@{HOST}:{self.port()}/{path}"
 
-    def start(self, *, seconds: float = START_SECONDS) -> bool:
+    def start(self, *, seconds: float = 60.0) -> bool:
         """Start the server unless it runs, and make its data first; return whether it was started.
 
         It has so many `seconds` until it takes connections: a restored one replays its log first.
@@ -108,7 +109,7 @@ class PostgresServer:
 
     def stop(self) -> bool:
         """Stop the server with its sessions; return whether it ran."""
-        return processes.stop(self.running(), "PostgreSQL", steps=STOP)
+        return processes.stop(self.pid_file, "PostgreSQL", steps=STOP)
 
     def _make_data(self, user: int | None, programs: Path) -> None:
         """Run initdb in a side folder and move the result into place: incomplete data is never used."""
@@ -137,12 +138,14 @@ class PostgresServer:
         for pid in processes.in_folder(self.data):
             processes.send(pid, signal.SIGKILL)
         processes.wait_until(lambda: not any(processes.in_folder(self.data)), seconds=5)
-        (self.data / "postmaster.pid").unlink(missing_ok=True)
+        self.pid_file.unlink(missing_ok=True)
 
     def _wait_ready(self, child: subprocess.Popen[bytes] | None = None, *, seconds: float) -> None:
 
         def is_ready() -> bool:
-            return [line.strip() for line in self._pid_file()[7:8]] == ["ready"]
+            with suppress(OSError):
+                return "ready" in "".join(self.pid_file.read_text().splitlines()[7:8])
+            return False
 
         def has_ended() -> bool:
             return child is not None and child.poll() is not None
@@ -151,12 +154,6 @@ class PostgresServer:
         if has_ended() or not is_ready():
             reason = self.log.read_text(errors="replace").strip().rpartition("\n")[2]
             raise StepFailed(f"PostgreSQL did not start: {reason}", hint=f"read {self.log}")
-
-    def _pid_file(self) -> list[str]:
-        try:
-            return (self.data / "postmaster.pid").read_text().splitlines()
-        except OSError:
-            return []
 
 
 def server_user() -> int | None:

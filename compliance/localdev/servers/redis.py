@@ -23,6 +23,7 @@ CONFIGURATION = """\
 bind {host}
 port {port}
 requirepass {password}
+pidfile server.pid
 appendonly no
 save {save}
 # Otherwise a full disk, where a snapshot fails, would make the broker refuse writes.
@@ -39,8 +40,12 @@ class RedisServer:
     password: str
     snapshots: bool = True
 
-    def running(self) -> processes.Record | None:
-        return processes.load(self.folder / "server.json")
+    @property
+    def pid_file(self) -> Path:
+        return self.folder / "server.pid"
+
+    def running(self) -> int | None:
+        return processes.running(self.pid_file)
 
     def url(self) -> str:
         """Return the address of the running or the last server; port 0 before the first start."""
@@ -56,7 +61,6 @@ class RedisServer:
         write_private(conf, CONFIGURATION.format(host=HOST, port=port, password=self.password, save=save))
         command = [str(Path(sysconfig.get_path("platlib"), PROGRAM)), str(conf)]
         child = processes.spawn(command, log=log, env=os.environ, cwd=self.folder)
-        processes.save(self.folder / "server.json", child.pid)
         processes.wait_until(lambda: child.poll() is not None or ping(self.url()), seconds=15)
         if child.poll() is not None or not ping(self.url()):
             raise StepFailed("Valkey did not start", hint=f"read {log}")
@@ -64,7 +68,7 @@ class RedisServer:
 
     def stop(self) -> bool:
         """Save the data and stop the server; return whether it ran."""
-        return processes.stop(self.running(), "Valkey", steps=STOP)
+        return processes.stop(self.pid_file, "Valkey", steps=STOP)
 
 
 def ping(url: str) -> bool:

@@ -38,12 +38,8 @@ class Servers:
 
     @cached_property
     def postgres(self) -> PostgresServer:
-        return PostgresServer(
-            reachable_folder(self.layout.local / "postgres"),
-            ports=self.layout.ports,
-            log=self.layout.log / "postgres.log",
-            password=self.secrets["postgres_password"],
-        )
+        folder, log = reachable_folder(self.layout.local / "postgres"), self.layout.log / "postgres.log"
+        return PostgresServer(folder, self.layout.ports, log, self.secrets["postgres_password"])
 
     @cached_property
     def redis(self) -> RedisServer:
@@ -85,9 +81,8 @@ class Servers:
         if self.given.redis is None and self.redis.running() is None:
             with step("Valkey"):
                 self.redis.start()
-        if not has_own_tokens(os.environ) and not self.softhsm.made():
-            with step("SoftHSM tokens"):
-                self.softhsm.ensure()
+        if not has_own_tokens(os.environ):
+            self.softhsm.ensure()
 
     def start_postgres(self) -> None:
         """Start PostgreSQL with its roles and databases, unless DATABASE_URL gives another."""
@@ -130,7 +125,7 @@ class Servers:
 
     def base_url(self) -> str:
         """Return the address of the running or the next web server."""
-        running = processes.load(self.layout.supervisor) is not None
+        running = processes.running(self.layout.supervisor) is not None
         port = read_json(self.layout.parts).get("port") if running else os.environ.get("PORT")
         return f"http://{HOST}:{port or read_json(self.layout.ports).get('web') or WEB_DEFAULT}"
 
@@ -139,21 +134,16 @@ class Servers:
         live, test = (self.postgres.url(name, self.role(kind)) for name in self.database_names())
         return self.given.databases or (live, test)
 
-    def operator_contract(self) -> dict[str, str]:
-        """Return the variables for operators' commands: the databases as their owner, and as the reader."""
-        if self.given.databases is not None:
-            return {}
-        return self._databases("owner", "DATABASE_OWNER_URL") | self._databases(
-            "reader", "DATABASE_READER_URL"
-        )
-
     def _databases(self, kind: str, name: str) -> dict[str, str]:
         return dict(zip((name, f"TEST_{name}"), self.database_urls(kind), strict=True))
 
-    def contract(self, *, base_url: str | None = None) -> dict[str, str]:
-        """Return the service's variables over the servers as they are."""
+    def environment(self, *, base_url: str | None = None, operator: bool = False) -> dict[str, str]:
+        """Return the environment of a process of the service over the servers as they are.
+
+        An `operator`'s process, which may migrate, knows the databases as their owner, and as the reader.
+        """
         redis = self.given.redis or self.redis.url()
-        return {
+        own = {
             "ALLOWED_HOSTS": "127.0.0.1,localhost",
             "BASE_URL": base_url or self.base_url(),
             "EVENT_ARCHIVE_DIR": str(self.layout.archive),
@@ -175,12 +165,13 @@ class Servers:
             "DATABASE_READER": self.role("reader").name,
             "REDIS_URL": redis,
             "BROKER_URL": redis,
+            "DJANGO_SETTINGS_MODULE": "compliance.settings",
+            "PYTHONPATH": str(self.layout.root),
         }
-
-    def environment(self, *, base_url: str | None = None, operator: bool = False) -> dict[str, str]:
-        """Return the whole environment of a Django process; `operator`: of one that migrates."""
-        contract = self.contract(base_url=base_url) | (self.operator_contract() if operator else {})
-        return merged(contract, os.environ, self.layout)
+        if operator and self.given.databases is None:
+            own |= self._databases("owner", "DATABASE_OWNER_URL")
+            own |= self._databases("reader", "DATABASE_READER_URL")
+        return merged(own, os.environ)
 
 
 @contextmanager

@@ -13,17 +13,17 @@ from ..state import write_private
 from .processes import captured, tail
 
 LIBRARY = "libsofthsm2.so"
-SYSTEM_FOLDERS = (
-    "lib/softhsm",
-    "lib64/softhsm",
-    "lib64/pkcs11",
-    "local/lib/softhsm",
-    "lib/*-linux-gnu/softhsm",
-)
+PLACES = ("lib/softhsm", "lib64/softhsm", "lib64/pkcs11", "local/lib/softhsm", "lib/*-linux-gnu/softhsm")
 INSTALL_HINT = (
     "install SoftHSM (Debian, Ubuntu: apt-get install softhsm2; Fedora: dnf install softhsm; "
     "Alpine: apk add softhsm), or set PKCS11_MODULE to a PKCS#11 library"
 )
+CONFIGURATION = """\
+directories.tokendir = {tokens}
+objectstore.backend = file
+log.level = ERROR
+slots.removable = false
+"""
 
 
 @dataclass(frozen=True)
@@ -59,36 +59,26 @@ class SoftHsm:
             "PKCS11_TEST_PIN": self.user_pin,
         }
 
-    @property
-    def _stamp(self) -> Path:
-        return self.folder / "made"
-
-    def made(self) -> bool:
-        """Whether the tokens were made, and are where the configuration says."""
-        return self._stamp.exists() and self.conf.read_text() == self._configuration()
-
     def ensure(self) -> None:
         """Write the configuration, and initialise the tokens unless that was done.
 
         A token that was made and is now gone is not replaced: certificates depend on its keys.
         """
-        (self.folder / "tokens").mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_private(self.conf, self._configuration())
-        if self._stamp.exists():
+        tokens, stamp = self.folder / "tokens", self.folder / "made"
+        tokens.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_private(self.conf, CONFIGURATION.format(tokens=tokens))
+        if stamp.exists():
             return
         shards = [f"{label}-{number:02}" for label in self.labels for number in range(self.shards)]
         order = {"labels": [*self.labels, *shards], "user_pin": self.user_pin, "so_pin": self.so_pin}
         # In a process of its own: the library reads its configuration once, and may crash.
         command = [sys.executable, "-m", "compliance.keys.pkcs11.provisioning"]
-        done = captured(command, text=json.dumps(order), env=os.environ | self.environment(), cwd=ROOT)
+        with step("SoftHSM tokens"):
+            done = captured(command, text=json.dumps(order), env=os.environ | self.environment(), cwd=ROOT)
         if done.returncode != 0:
             hint = f"check {self.module}, or remove {self.folder} to start with new tokens"
             raise StepFailed(f"the SoftHSM tokens can't be made: {tail(done, 1)}", hint=hint)
-        self._stamp.touch()
-
-    def _configuration(self) -> str:
-        lines = ("objectstore.backend = file", "log.level = ERROR", "slots.removable = false", "")
-        return "\n".join((f"directories.tokendir = {self.folder / 'tokens'}", *lines))
+        stamp.touch()
 
 
 def find_module(folder: Path) -> Path:
@@ -97,7 +87,7 @@ def find_module(folder: Path) -> Path:
         if not Path(given).is_file():
             raise StepFailed(f"PKCS11_MODULE={given} is no file", hint="correct or unset PKCS11_MODULE")
         return Path(given)
-    for place in SYSTEM_FOLDERS:
+    for place in PLACES:
         for path in Path("/usr").glob(f"{place}/{LIBRARY}"):
             if path.is_file():
                 return path

@@ -17,12 +17,11 @@ from ..layout import ROOT, Layout
 from ..ports import port_of
 from ..state import locked, write_json
 from . import processes
-from .processes import Record, send, wait_until
+from .processes import send, wait_until
 from .servers import Servers
 
 MARK = "SERVICE_STACK"
 """The variable by which the parts and their children are recognised; it holds the stack's private folder."""
-THREADS = {"worker": 12, "urgent": 4}
 POLL_SECONDS = 0.5
 STOP_SECONDS = 10.0
 
@@ -32,9 +31,9 @@ def commands(bind: str, environ: Mapping[str, str]) -> dict[str, list[str]]:
     python = sys.executable
     celery = [python, "-m", "celery", "-A", "compliance.celery"]
 
-    def worker(name: str, queue: str) -> list[str]:
+    def worker(queue: str, threads: int) -> list[str]:
         return [
-            *(*celery, "worker", "-Q", queue, "--pool", "threads", "--concurrency", str(THREADS[name])),
+            *(*celery, "worker", "-Q", queue, "--pool", "threads", "--concurrency", str(threads)),
             *("--without-gossip", "--without-heartbeat", "--without-mingle", "--loglevel", "INFO"),
         ]
 
@@ -44,20 +43,20 @@ def commands(bind: str, environ: Mapping[str, str]) -> dict[str, list[str]]:
             *("--bind", bind, "--workers", environ["WEB_WORKERS"]),
             "compliance.serving.application:application",
         ],
-        "worker": worker("worker", "celery"),
-        "urgent": worker("urgent", "urgent"),
+        "worker": worker("celery", 12),
+        "urgent": worker("urgent", 4),
         "sender": [python, str(ROOT / "manage.py"), "webhook_sender"],
         "signals": [python, str(ROOT / "manage.py"), "signal_sender"],
         "beat": [*celery, "beat", "--pidfile", "", "--loglevel", "INFO"],
     }
 
 
-def supervise(layout: Layout, listener: socket.socket) -> int:
-    """Keep the parts up until SIGTERM or SIGINT, then stop them.
+def supervise(layout: Layout, arguments: list[str]) -> int:
+    """Keep the parts up until SIGTERM or SIGINT, then stop them. The argument is the web server's socket.
 
-    The web server's socket, `listener`, is held here, too: the port stays ours while the web server is down.
+    It is held here, too: the port stays ours while the web server is down.
     """
-    stopping = False
+    listener, stopping = socket.socket(fileno=int(arguments[0])), False
 
     def stop(number: int, frame: FrameType | None) -> None:
         nonlocal stopping
@@ -70,7 +69,7 @@ def supervise(layout: Layout, listener: socket.socket) -> int:
         clear_leftovers(layout)
         shutil.rmtree(layout.metrics, ignore_errors=True)
         _tend(layout, listener, running)
-        processes.save(layout.supervisor, os.getpid())
+        layout.supervisor.write_text(str(os.getpid()))
         while not stopping:
             time.sleep(POLL_SECONDS)
             _tend(layout, listener, running)
@@ -115,8 +114,3 @@ def clear_leftovers(layout: Layout) -> None:
             send(pid, number)
         if wait_until(lambda: not any(processes.marked(marker)), seconds=3):
             return
-
-
-def running_supervisor(layout: Layout) -> Record | None:
-    """Return the supervisor of this checkout's stack if it runs."""
-    return processes.load(layout.supervisor)

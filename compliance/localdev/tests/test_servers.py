@@ -66,10 +66,8 @@ def redis(tmp_path: Path) -> Iterator[RedisServer]:
     server.stop()
 
 
-def kill(process: processes.Record | None) -> None:
-    assert process is not None
-    processes.send(process.pid, signal.SIGKILL)
-    processes.wait_until(lambda: not processes.is_alive(process), seconds=60)
+def kill(server: PostgresServer | RedisServer) -> None:
+    assert processes.stop(server.pid_file, "the server", steps=((signal.SIGKILL, 60.0),))
 
 
 def test_postgres_is_new_enough_durable_and_not_started_twice(postgres: PostgresServer) -> None:
@@ -94,7 +92,7 @@ def test_a_killed_postgres_comes_back_with_its_data(postgres: PostgresServer) ->
     query(postgres.url("odd 'name\""), "CREATE TABLE kept AS SELECT 42 AS answer")
     port = postgres.port()
 
-    kill(postgres.running())
+    kill(postgres)
 
     assert postgres.running() is None
     assert postgres.start()
@@ -194,7 +192,7 @@ def test_a_killed_valkey_comes_back(redis: RedisServer) -> None:
     assert ping(redis.url())
     assert not ping(redis.url().replace("password", "guess"))
 
-    kill(redis.running())
+    kill(redis)
 
     assert redis.running() is None
     assert redis.start()
@@ -204,13 +202,11 @@ def test_a_killed_valkey_comes_back(redis: RedisServer) -> None:
 def test_tokens_are_made_once_and_not_replaced(tmp_path: Path) -> None:
     module = find_module(tmp_path / "package")
     tokens = SoftHsm(tmp_path / "soft hsm", module, ("one", "two"), user_pin="12345678", so_pin="87654321")
-    assert not tokens.made()
 
     tokens.ensure()
     made = sorted((tokens.folder / "tokens").iterdir())
     tokens.ensure()
 
-    assert tokens.made()
     assert len(made) == 2
     assert sorted((tokens.folder / "tokens").iterdir()) == made
 

@@ -114,8 +114,8 @@ class Cluster:
         """Return the environment of a process of the service."""
         owner, role = self.servers.role("owner"), self.servers.role("service")
         live, test = self.servers.database_names()
-        contract = self.servers.contract(base_url=self.base_url)
-        given = {name: value for name, value in (os.environ | contract).items() if not name.endswith("_PIN")}
+        whole = self.servers.environment(base_url=self.base_url)
+        given = {name: value for name, value in whole.items() if not name.endswith("_PIN")}
         found = {
             **given, **self._without_pins(),
             **NO_LIMIT, "DJANGO_SETTINGS_MODULE": "compliance.settings",

@@ -145,10 +145,7 @@ class Site:
     def kill(self) -> None:
         """End the servers as a machine that fails."""
         for server in (self.postgres, self.redis):
-            process = server.running()
-            if process is not None:
-                processes.send(process.pid, signal.SIGKILL)
-                processes.wait_until(lambda process=process: not processes.is_alive(process), seconds=20)  # type: ignore[misc]
+            processes.stop(server.pid_file, "the server", steps=((signal.SIGKILL, 20.0),))
         data = self.postgres.data
         processes.wait_until(lambda: not any(processes.in_folder(data)), seconds=20)
 
