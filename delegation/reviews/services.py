@@ -398,14 +398,9 @@ def _said(review: AccessReview) -> dict[str, Any]:
 def _record(
     review: AccessReview, action: AuditAction, description: str, actor: Actor, now: datetime, **more: Any
 ) -> None:
+    metadata = {**_said(review), "match": review.match, "every": review.every, **more}
     auditlog.record(
-        tenant_id=review.tenant_id,
-        action=action,
-        affected_id=review.id,
-        description=description,
-        metadata={**_said(review), "match": review.match, "every": review.every, **more},
-        actor=actor,
-        now=now,
+        of=review, action=action, description=description, metadata=metadata, actor=actor, now=now
     )
 
 

@@ -258,15 +258,8 @@ def _record(
     stop: KindStop, action: AuditAction, description: str, actor: Actor, now: datetime, **more: Any
 ) -> None:
     names = ("match", "revoke", "reason", "reason_code", "matched")
-    auditlog.record(
-        tenant_id=stop.tenant_id,
-        action=action,
-        affected_id=stop.id,
-        description=description,
-        metadata={"stop_id": str(stop.id), **{name: getattr(stop, name) for name in names}, **more},
-        actor=actor,
-        now=now,
-    )
+    metadata = {"stop_id": str(stop.id), **{name: getattr(stop, name) for name in names}, **more}
+    auditlog.record(of=stop, action=action, description=description, metadata=metadata, actor=actor, now=now)
 
 
 def _count(stop: KindStop, now: datetime, **counts: Any) -> None:
