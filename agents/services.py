@@ -318,14 +318,9 @@ def _record(
 def _entry(
     agent: Agent, action: AuditAction, actor: Actor, now: datetime, description: str, **metadata: Any
 ) -> AuditEntry:
+    metadata = {"agent_id": str(agent.id), "status": agent.status, **metadata}
     return auditlog.entry(
-        tenant_id=agent.tenant_id,
-        action=action,
-        affected_id=agent.id,
-        description=description,
-        metadata={"agent_id": str(agent.id), "status": agent.status, **metadata},
-        actor=actor,
-        now=now,
+        of=agent, action=action, description=description, metadata=metadata, actor=actor, now=now
     )
 
 

@@ -3,11 +3,13 @@
 import json
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Required, TypedDict, Unpack
 from uuid import UUID
 
+from django.db.models import Model
+
 from auditlog.models import AuditEntry
-from auditlog.vocabulary import Actor, AuditAction
+from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
 from compliance.core import environments
 from compliance.observing import correlation
 from compliance.stores import sql, wakeups
@@ -18,57 +20,50 @@ TRACE_ID: Final = "trace_id"
 """The names of the ids in an entry's metadata."""
 
 
-def record(
-    *,
-    tenant_id: UUID,
-    action: AuditAction,
-    affected_id: object = None,
-    description: str | None = None,
-    metadata: dict[str, Any] | None = None,
-    actor: Actor,
-    now: datetime,
-) -> AuditEntry:
+class EntryFields(TypedDict, total=False):
+    """What an entry tells: of a row, its tenant and id, else of `tenant_id` and `affected_id`.
+
+    A row that belongs to no tenant is the service's. `metadata` must be JSON and hold no secret; the ids of
+    the request that causes the entry are added to it. They are a client's words, and are erased with it.
+    """
+
+    of: Model
+    tenant_id: UUID
+    action: Required[AuditAction]
+    affected_id: object
+    description: str | None
+    metadata: dict[str, Any] | None
+    actor: Required[Actor]
+    now: Required[datetime]
+
+
+def record(**told: Unpack[EntryFields]) -> AuditEntry:
     """Append one entry inside the caller's transaction, so that it commits with the change it records.
 
-    `metadata` must be JSON and hold no secret; the ids of the request that causes the entry are added to it.
-    They are a client's words, and are erased with it. Raises RuntimeError outside a transaction.
+    Raises RuntimeError outside a transaction.
     """
-    made = entry(
-        tenant_id=tenant_id,
-        action=action,
-        affected_id=affected_id,
-        description=description,
-        metadata=metadata,
-        actor=actor,
-        now=now,
-    )
+    made = entry(**told)
     record_all([made])
     return made
 
 
-def entry(
-    *,
-    tenant_id: UUID,
-    action: AuditAction,
-    affected_id: object = None,
-    description: str | None = None,
-    metadata: dict[str, Any] | None = None,
-    actor: Actor,
-    now: datetime,
-) -> AuditEntry:
-    """An entry that is not yet recorded, with the fields of `record`."""
+def entry(**told: Unpack[EntryFields]) -> AuditEntry:
+    """An entry that is not yet recorded."""
+    row, actor, metadata = told.get("of"), told["actor"], told.get("metadata")
+    tenant_id = told["tenant_id"] if row is None else getattr(row, "tenant_id", SERVICE_TENANT_ID)
+    affected_id = told.get("affected_id") if row is None else row.pk
     ids = correlation.current()
     traced = {REQUEST_ID: ids.request_id, TRACE_ID: ids.trace_id} if ids else {}
     return AuditEntry(
         tenant_id=tenant_id,
-        event_type=action,
+        event_type=told["action"],
         actor_type=actor.type,
         actor_kind=actor.kind,
         actor_id=actor.id[:255],
-        description=description,
+        description=told.get("description"),
         affected_id=None if affected_id is None else str(affected_id),
         metadata={**(metadata or {}), **traced} if traced else metadata,
-        created_at=now,
+        created_at=told["now"],
     )
 
 

@@ -1,7 +1,7 @@
 """`./run bench risk --data DIR`: how well the scorer tells attacks in public streams.
 
-Each suite is met in several ways (`risk_model/regimes.py`) and held against a plain rule, the novelty of the
-destination (`risk_model/novelty.py`), with all agents' prior fitted to the others (`risk_model/prior.py`).
+Each suite is met in several ways (`risk_model/regimes.py`), with all agents' prior fitted to the others
+(`risk_model/prior.py`).
 `risk_model/judging.py` defines the figures.
 """
 
@@ -26,8 +26,6 @@ def main(arguments: Sequence[str]) -> int:
     judged = judge_all(figures.asked(regimes.load(parsed.data)))
     for table in (figures.by_suite, figures.goals, figures.others, figures.ordinary, figures.budget):
         say("\n".join([*aligned(table(judged)), ""]))
-    below = figures.below_the_rule(judged)
-    say("\n".join([*(below or ["nowhere below the novelty of the destination"]), ""]))
     if parsed.json:
         found = {", ".join(key): one._asdict() for key, one in judged.items()}
         parsed.json.write_text(json.dumps(found, indent=2))

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from django.conf import settings
 
 from auditlog import services as auditlog
-from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
+from auditlog.vocabulary import Actor, AuditAction
 from certificates.errors import AuthorityNotFound, RootTooShort, RotatedRecently
 from certificates.issuing import key_pool, wrapped_keys
 from certificates.lists import publication
@@ -162,12 +162,8 @@ def _store(
 def _audit(
     authority: CertificateAuthority, action: AuditAction, verb: str, actor: Actor, now: datetime
 ) -> None:
+    description = f"{authority.common_name} {verb}"
+    metadata = {"role": authority.role, "serial_number": authority.serial_number}
     auditlog.record(
-        tenant_id=SERVICE_TENANT_ID,
-        action=action,
-        affected_id=authority.id,
-        description=f"{authority.common_name} {verb}",
-        metadata={"role": authority.role, "serial_number": authority.serial_number},
-        actor=actor,
-        now=now,
+        of=authority, action=action, description=description, metadata=metadata, actor=actor, now=now
     )

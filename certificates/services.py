@@ -355,12 +355,8 @@ def _entry(
     **metadata: Any,
 ) -> AuditEntry:
     serial_number, verb = certificate.serial_number, verb or action.value.rpartition(".")[2]
+    description = f"Certificate {serial_number} {verb}"
+    metadata = {"agent_id": str(certificate.agent_id), "serial_number": serial_number, **metadata}
     return auditlog.entry(
-        tenant_id=certificate.tenant_id,
-        action=action,
-        affected_id=certificate.id,
-        description=f"Certificate {serial_number} {verb}",
-        metadata={"agent_id": str(certificate.agent_id), "serial_number": serial_number, **metadata},
-        actor=actor,
-        now=now,
+        of=certificate, action=action, description=description, metadata=metadata, actor=actor, now=now
     )

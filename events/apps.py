@@ -1,4 +1,4 @@
-"""Events as a Django app."""
+"""Events and their parts as Django apps."""
 
 from django.apps import AppConfig
 from django.core.checks import register
@@ -7,6 +7,7 @@ from events.checks import check_compiled, check_mica, check_settings, refuse_err
 
 
 class EventsConfig(AppConfig):
+    default = True
     name = "events"
     verbose_name = "Events"
 
@@ -15,3 +16,13 @@ class EventsConfig(AppConfig):
         register(check_settings)
         register(check_mica, "security", deploy=True)
         register(check_compiled, "performance", deploy=True)
+
+
+class InboxConfig(AppConfig):
+    name = "events.inbox"
+    verbose_name = "Review inbox"
+
+
+class OtlpConfig(AppConfig):
+    name = "events.otlp"
+    verbose_name = "OpenTelemetry"

@@ -6,11 +6,15 @@ from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
 
 from agents.models import DEFAULT_TTL, LONGEST_TTL, MAX_ACTION_NAME, MOST_ALWAYS, SHORTEST_TTL, AskFrom
 from agents.risk import BANDS
+from compliance.core.errors import NotFound
 from compliance.core.identifiers import new_id
 from compliance.stores.rows import TenantRows
 from delegation.jose.tokens import MAX_NAME_LENGTH
-from gateway.errors import RouteNotFound
 from tenancy.models import Tenant
+
+
+class RouteNotFound(NotFound):
+    message = "Gateway route not found"
 
 
 class GatewayRouteQuerySet(TenantRows["GatewayRoute"]):

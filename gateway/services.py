@@ -8,8 +8,8 @@ from uuid import UUID
 from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
+from compliance.core.errors import Conflict, Invalid
 from gateway.deciding import known_routes
-from gateway.errors import InconsistentRoute, RouteNameTaken, TooManyRoutes
 from gateway.models import GatewayCredential, GatewayRoot, GatewayRoute
 from tenancy.models import Tenant
 
@@ -18,6 +18,18 @@ FIELDS: Final = (
     *("name", "credentials", "action", "audience", "highest_band", "root", "agents", "nonce_required"),
     "uncertified_agents",
 )
+
+
+class RouteNameTaken(Conflict):
+    message = "The tenant has a gateway route of this name"
+
+
+class TooManyRoutes(Conflict):
+    message = "The tenant has as many gateway routes as it can have"
+
+
+class InconsistentRoute(Invalid):
+    message = "The settings of the route contradict each other"
 
 
 def create(*, tenant_id: UUID, fields: Mapping[str, Any], actor: Actor, now: datetime) -> GatewayRoute:
@@ -92,12 +104,6 @@ def _check(route: GatewayRoute) -> None:
 def _record(
     route: GatewayRoute, action: AuditAction, verb: str, actor: Actor, now: datetime, **metadata: Any
 ) -> None:
-    auditlog.record(
-        tenant_id=route.tenant_id,
-        action=action,
-        affected_id=route.id,
-        description=f"Gateway route {route.name} {verb}",
-        metadata={"name": route.name, **metadata},
-        actor=actor,
-        now=now,
-    )
+    description = f"Gateway route {route.name} {verb}"
+    metadata = {"name": route.name, **metadata}
+    auditlog.record(of=route, action=action, description=description, metadata=metadata, actor=actor, now=now)

@@ -321,14 +321,10 @@ def _named(occurrence: Occurrence) -> dict[str, Any]:
 def _record(
     incident: Incident, action: AuditAction, verb: str, actor: Actor, now: datetime, **metadata: Any
 ) -> None:
+    description = f"{verb} incident {incident.reference}"
+    metadata = {"agent_id": str(incident.agent_id), "reference": incident.reference, **metadata}
     auditlog.record(
-        tenant_id=incident.tenant_id,
-        action=action,
-        affected_id=incident.id,
-        description=f"{verb} incident {incident.reference}",
-        metadata={"agent_id": str(incident.agent_id), "reference": incident.reference, **metadata},
-        actor=actor,
-        now=now,
+        of=incident, action=action, description=description, metadata=metadata, actor=actor, now=now
     )
 
 

@@ -9,7 +9,7 @@ from allauth.usersessions.models import UserSession
 from django.contrib.auth.models import User
 
 from auditlog import services as auditlog
-from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
+from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.environments import Environment
 from people.errors import LastOperator
@@ -62,9 +62,8 @@ def record(
     """Write an entry about a person to the service's live log."""
     with environments.use(Environment.LIVE), environments.atomic():
         auditlog.record(
-            tenant_id=SERVICE_TENANT_ID,
+            of=Person.objects.get(user=user),
             action=action,
-            affected_id=Person.objects.get(user=user).id,
             description=description,
             metadata=metadata,
             actor=actor,

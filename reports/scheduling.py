@@ -126,16 +126,12 @@ def _record(schedule: ReportSchedule, action: AuditAction, actor: Actor, now: da
         AuditAction.REPORT_SCHEDULE_ENDED: " ended",
         AuditAction.REPORT_SCHEDULE_CHANGED: " changed",
     }.get(action, "")
+    description = f"Report schedule{verb}: {schedule}"
+    metadata = {
+        "type": schedule.type,
+        "cadence": schedule.cadence,
+        "next_start": schedule.next_start.isoformat(),
+    }
     auditlog.record(
-        tenant_id=schedule.tenant_id,
-        action=action,
-        affected_id=schedule.id,
-        description=f"Report schedule{verb}: {schedule}",
-        metadata={
-            "type": schedule.type,
-            "cadence": schedule.cadence,
-            "next_start": schedule.next_start.isoformat(),
-        },
-        actor=actor,
-        now=now,
+        of=schedule, action=action, description=description, metadata=metadata, actor=actor, now=now
     )

@@ -239,18 +239,13 @@ def _give_up(report: Report, now: datetime) -> int:
 def _record(
     report: Report, action: AuditAction, actor: Actor, now: datetime, description: str, **metadata: Any
 ) -> None:
+    metadata = {
+        "type": report.type,
+        "period_start": report.period_start.isoformat(),
+        "period_end": report.period_end.isoformat(),
+        "agent_ids": None if report.agent_ids is None else list(map(str, report.agent_ids)),
+        **metadata,
+    }
     auditlog.record(
-        tenant_id=report.tenant_id,
-        action=action,
-        affected_id=report.id,
-        description=description,
-        metadata={
-            "type": report.type,
-            "period_start": report.period_start.isoformat(),
-            "period_end": report.period_end.isoformat(),
-            "agent_ids": None if report.agent_ids is None else list(map(str, report.agent_ids)),
-            **metadata,
-        },
-        actor=actor,
-        now=now,
+        of=report, action=action, description=description, metadata=metadata, actor=actor, now=now
     )

@@ -229,13 +229,7 @@ def _record(
     """Append an audit entry, without the endpoint's URL: it may carry a token."""
     said = {"method": stream.method, "status": stream.status, "events": stream.events_requested}
     auditlog.record(
-        tenant_id=stream.tenant_id,
-        action=action,
-        affected_id=stream.id,
-        description=description,
-        metadata={**said, **metadata},
-        actor=actor,
-        now=now,
+        of=stream, action=action, description=description, metadata={**said, **metadata}, actor=actor, now=now
     )
 
 

@@ -33,9 +33,8 @@ def withdraw(*, membership: Membership, actor: Actor, now: datetime) -> None:
 
 def _record(membership: Membership, description: str, role: Role | None, actor: Actor, now: datetime) -> None:
     auditlog.record(
-        tenant_id=membership.tenant_id,
+        of=membership,
         action=AuditAction.MEMBERSHIP_CHANGED,
-        affected_id=membership.id,
         description=description,
         metadata={
             "person": str(membership.user.person.id),

@@ -223,12 +223,6 @@ def _known_scopes(scopes: Sequence[str] | None) -> list[str]:
 
 
 def _record_key(action: AuditAction, row: ApiKey, actor: Actor, now: datetime, **metadata: object) -> None:
-    auditlog.record(
-        tenant_id=row.tenant_id,
-        action=action,
-        affected_id=row.id,
-        description=f"API key {row.hint}",
-        metadata={"name": row.name, **metadata},
-        actor=actor,
-        now=now,
-    )
+    description = f"API key {row.hint}"
+    metadata = {"name": row.name, **metadata}
+    auditlog.record(of=row, action=action, description=description, metadata=metadata, actor=actor, now=now)

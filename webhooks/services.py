@@ -242,5 +242,6 @@ def _record(
 ) -> None:
     """Append an audit entry, without the URL: many carry a token."""
     metadata |= {"events": webhook.events, "active": webhook.active}
-    row = {"tenant_id": webhook.tenant_id, "affected_id": webhook.id}
-    auditlog.record(action=action, description=description, metadata=metadata, actor=actor, now=now, **row)
+    auditlog.record(
+        of=webhook, action=action, description=description, metadata=metadata, actor=actor, now=now
+    )

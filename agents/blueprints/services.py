@@ -56,12 +56,8 @@ def blueprint_entry(
     blueprint: Blueprint, action: AuditAction, actor: Actor, now: datetime, **metadata: Any
 ) -> AuditEntry:
     """Return an audit entry about a blueprint that is not yet recorded."""
+    description = f"Blueprint {blueprint.name} {action.value.rpartition('.')[2].replace('_', ' ')}"
+    metadata = {"blueprint_id": str(blueprint.id), **metadata}
     return auditlog.entry(
-        tenant_id=blueprint.tenant_id,
-        action=action,
-        affected_id=blueprint.id,
-        description=f"Blueprint {blueprint.name} {action.value.rpartition('.')[2].replace('_', ' ')}",
-        metadata={"blueprint_id": str(blueprint.id), **metadata},
-        actor=actor,
-        now=now,
+        of=blueprint, action=action, description=description, metadata=metadata, actor=actor, now=now
     )

@@ -15,7 +15,7 @@ from auditlog.apps import MAX_ORIGIN, is_origin
 from auditlog.errors import LogKeyRotationUnderWay, LogKeysMissing, LogNameUsed
 from auditlog.models import LogKey
 from auditlog.tlog.notes import Signature, VerifierKey
-from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
+from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.core.errors import Invalid
@@ -155,16 +155,9 @@ def _generate(name: str, others_end: datetime | None, actor: Actor, now: datetim
 
 
 def _record(action: AuditAction, key: LogKey, description: str, actor: Actor, now: datetime) -> None:
-    auditlog.record(
-        tenant_id=SERVICE_TENANT_ID,
-        action=action,
-        affected_id=key.id,
-        description=description,
-        metadata={
-            "vkey": verifier_key(key).encode(),
-            "active_from": key.active_from.isoformat(),
-            "retired_at": key.retired_at and key.retired_at.isoformat(),
-        },
-        actor=actor,
-        now=now,
-    )
+    metadata = {
+        "vkey": verifier_key(key).encode(),
+        "active_from": key.active_from.isoformat(),
+        "retired_at": key.retired_at and key.retired_at.isoformat(),
+    }
+    auditlog.record(of=key, action=action, description=description, metadata=metadata, actor=actor, now=now)

@@ -66,11 +66,11 @@ def is_sealed(stack: Stack, entry: str) -> bool:
 
 def test_redis_away(stack: Stack) -> None:
     before = checkpoint(stack)
-    stack.run("stop", "redis")
+    stack.stop("redis")
 
     entry = new_entry(stack)
     meanwhile = proof_status(stack, entry)
-    stack.run("start", "redis")
+    stack.start("redis")
 
     # A round of sealing that was under way may still have taken the entry along.
     assert meanwhile in {200, 425}
@@ -81,8 +81,8 @@ def test_database_restarted(stack: Stack) -> None:
     before = checkpoint(stack)
     earlier = new_entry(stack)
 
-    stack.run("stop", "postgres")
-    stack.run("start", "postgres")
+    stack.stop("postgres")
+    stack.start("postgres")
     later = new_entry(stack)
 
     assert_is_proved_in_time(stack, earlier, since=before)

@@ -12,7 +12,6 @@ from bench.harness.stats import longest_gap
 from bench.ingest.run import CONNECTIONS, IngestRun, failures_of
 from compliance.localdev.console import say
 from compliance.localdev.servers import processes
-from compliance.localdev.servers.supervisor import running_supervisor
 
 BEFORE_SECONDS = 3.0
 AFTER_SECONDS = 20.0
@@ -24,7 +23,7 @@ def kill(run: IngestRun) -> None:
     run.single(run.service, BEFORE_SECONDS)
     _drill(run, "a web worker", lambda: _kill_worker(run))
     servers = run.place.servers
-    if servers.given.databases is not None or running_supervisor(servers.layout) is not None:
+    if servers.given.databases is not None or processes.running(servers.layout.supervisor) is not None:
         run.report.footer.append(
             "PostgreSQL was not killed: it isn't the stack's own, or `./run` is up and uses it (`./run stop`)"
         )
@@ -86,10 +85,7 @@ def _kill_backend(run: IngestRun) -> None:
 def _kill_postmaster(run: IngestRun) -> None:
     """Kill the whole server, and start it again at once, as a process supervisor does."""
     postgres = run.place.servers.postgres
-    running = postgres.running()
-    if running is not None:
-        processes.send(running.pid, signal.SIGKILL)
-        processes.wait_until(lambda: not processes.is_alive(running), seconds=5)
+    processes.stop(postgres.pid_file, "PostgreSQL", steps=((signal.SIGKILL, 5.0),))
     threading.Thread(target=postgres.start, daemon=True).start()
 
 

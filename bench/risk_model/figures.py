@@ -67,7 +67,7 @@ def suites_of(judged: Judged) -> list[str]:
 
 
 def by_suite(judged: Judged) -> list[Line]:
-    """Ranking, the plain rules, and goals, for each suite, their mean and the worst."""
+    """Ranking and goals, for each suite, their mean and the worst."""
     suites = suites_of(judged)
 
     def line(name: str, figure: Callable[[str], float | None], aim: str = "") -> Line:
@@ -85,20 +85,10 @@ def by_suite(judged: Judged) -> list[Line]:
     return [
         ["", *suites, "mean", "worst", "aim"],
         *(line(f"{way}: non-read AUC", of(way, _auc), AIMS[way]) for way in LABELLED),
-        *(line(f"{way}: novelty of destination", of(way, _best_rule), "never above") for way in LABELLED),
         *(line(f"{way}: recall at 1 %", of(way, _recall), "≥ .50" * (way == UNSEEN)) for way in LABELLED),
         *(line(f"{way}: non-read recall at 1 %", of(way, _non_read_recall)) for way in LABELLED),
         *(line(f"{way}: AP", of(way, _precision)) for way in LABELLED),
         *(line(f"{way}: verbatim, non-read AUC", verbatim(way, _auc), "within .02") for way in LABELLED),
-    ]
-
-
-def below_the_rule(judged: Judged) -> list[str]:
-    """Each suite and way in which the scorer ranks worse than a plain rule."""
-    return [
-        f"{suite}, {way}: {decimals(_auc(each))} below {decimals(_best_rule(each))}"
-        for (suite, way), each in judged.items()
-        if way in LABELLED and (_auc(each) or 0.0) < (_best_rule(each) or 0.0)
     ]
 
 
@@ -194,10 +184,6 @@ def _non_read_recall(each: Judgement) -> float | None:
 
 def _precision(each: Judgement) -> float | None:
     return each.all.precision
-
-
-def _best_rule(each: Judgement) -> float | None:
-    return max((auc for auc in each.rules if auc is not None), default=None)
 
 
 def _count(share: Share) -> str:

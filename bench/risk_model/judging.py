@@ -5,7 +5,7 @@ from multiprocessing import get_context
 from typing import NamedTuple
 
 from agents.risk import HIGH, MEDIUM
-from bench.risk_model import novelty, regimes
+from bench.risk_model import regimes
 from bench.risk_model.prior import Evidence, Usual, evidence, judging_by
 from bench.risk_model.regimes import Stream, Way
 from events.risk.evaluation import backtest
@@ -68,10 +68,9 @@ class Ranking(NamedTuple):
 class Judgement(NamedTuple):
     """The figures of one stream, met in one way.
 
-    `non_read` leaves reads out; `rules` is its AUC by the two plain rules of `novelty`. `medium` and `high`
-    are of ordinary events, medium at 0.30 or above; `first` is `medium` among each agent's first events,
-    `first_acts` among its first events that are no reads. `caught`: attacks at 0.30 or
-    above. `innocent`: agents stopped without an attack.
+    `non_read` leaves reads out. `medium` and `high` are of ordinary events, medium at 0.30 or above; `first`
+    is `medium` among each agent's first events, `first_acts` among its first events that are no reads.
+    `caught`: attacks at 0.30 or above. `innocent`: agents stopped without an attack.
     `goals`: of attacks that reach a goal of each class, those at 0.30 or above. `met_before`: ordinary
     events at medium that only go where the agent went earlier in the stream, which is on probation still.
     `stopped`: agents stopped for an attack. `struck`: attacks at 0.85 or above. `days`: of each agent, after
@@ -80,7 +79,6 @@ class Judgement(NamedTuple):
 
     all: Ranking
     non_read: Ranking
-    rules: tuple[float | None, ...]
     medium: Share
     high: Share
     first: Share
@@ -105,13 +103,9 @@ class Piece(NamedTuple):
 def judge(*pieces: Piece) -> Judgement:
     """Learn from the histories, replay the pieces of a stream, and measure the verdicts."""
     apart, found = pieces[0].way.apart, list[ReplayedEvent]()
-    rules: list[list[float]] = [[], []]
     for stream, way, usual in pieces:
         with judging_by(usual):
-            parts = way.parts(stream)
-            found += regimes.judged(parts, stream.agents, apart=way.apart)
-        for both in (False, True):
-            rules[both] += novelty.new_destinations(parts, apart=way.apart, resources=both)
+            found += regimes.judged(way.parts(stream), stream.agents, apart=way.apart)
     judged = [at for at, one in enumerate(found) if one.row.stage != PREPARATION]
     non_read = [at for at in judged if found[at].row.action_type != READ]
     scores = [one.verdict.score for one in found]
@@ -120,8 +114,7 @@ def judge(*pieces: Piece) -> Judgement:
     rightly, wrongly = ([], []) if apart else revoked(found)
     return Judgement(
         ranking(scores, found, judged), ranking(scores, found, non_read),
-        tuple(ranking(rule, found, non_read).auc for rule in rules), share(ordinary, MEDIUM),
-        share(ordinary, HIGH), share(_first(found), MEDIUM),
+        share(ordinary, MEDIUM), share(ordinary, HIGH), share(_first(found), MEDIUM),
         share(_first([one for one in found if one.row.action_type != READ]), MEDIUM),
         share(attacks, MEDIUM), len(wrongly),
         {goal: share(_reaching(found, words), MEDIUM) for goal, words in GOALS.items()},

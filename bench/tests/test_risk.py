@@ -4,7 +4,6 @@ import json
 
 from bench.risk_model import figures, prior, regimes
 from bench.risk_model.judging import Piece, Share, judge, judge_all
-from bench.risk_model.novelty import new_destinations
 from bench.risk_model.regimes import WAYS, Stream, Streams
 from events.risk.evaluation.backtest import NOBODY, StreamEvent, read_stream
 from events.risk.scoring import model
@@ -50,25 +49,6 @@ def test_a_mature_agent_has_done_every_task_clean() -> None:
     assert len(part.learned.states["m@bank"].destinations) == 2
 
 
-def test_the_plain_rule_knows_what_was_met_before() -> None:
-    stream = Stream(rows("m|bank|u0|clean", "m|bank|u0|inj", "m|bank|u1|clean"), NOBODY)
-
-    cold = new_destinations(regimes.cold(Stream(stream.rows * 2, NOBODY)), apart=False, resources=False)
-    (mature,) = [new_destinations(regimes.mature(stream), apart=True, resources=False)]
-
-    assert cold == [1.0] * 6 + [0.0] * 6
-    assert mature == [1.0, 1.0]
-
-
-def test_what_a_mutation_acts_on_is_new_by_the_second_rule_alone() -> None:
-    details = b'"details": {"resource": "repo:x"}'
-    line = b'{"agent": "a", "t": "2026-03-02T10:00:00Z", "action_type": "data_mutation", ' + details + b"}"
-    parts = regimes.cold(Stream(read_stream([line, line]), NOBODY))
-
-    assert new_destinations(parts, apart=False, resources=False) == [0.0, 0.0]
-    assert new_destinations(parts, apart=False, resources=True) == [1.0, 0.0]
-
-
 def test_a_judgement_counts_ordinary_events_and_goals_apart() -> None:
     stream = Stream(rows("m|bank|u0|clean", "m|bank|u0|inj", attacked="m|bank|u0|inj"), NOBODY)
 
@@ -77,7 +57,6 @@ def test_a_judgement_counts_ordinary_events_and_goals_apart() -> None:
     assert cold.medium.whole == cold.high.whole == cold.first.whole == 2
     assert cold.goals["deletion"].whole == 2
     assert cold.goals["keys"] == Share(0, 0)
-    assert cold.rules == (0.5, 0.5)
     assert cold.innocent == cold.stopped == 0
     assert cold.caught.whole == cold.struck.whole == 2
     assert cold.days == (0,)
@@ -98,7 +77,7 @@ def test_the_prior_is_fitted_to_the_other_streams() -> None:
     assert usual[1:] == model.USUAL[1:]
 
 
-def test_the_table_has_every_suite_and_tells_where_the_rule_is_better() -> None:
+def test_the_table_has_every_suite() -> None:
     suite = Stream(
         rows("m|bank|u0|clean", "m|bank|u0|inj", "m|bank|u1|clean", attacked="m|bank|u0|inj"), NOBODY
     )
@@ -106,7 +85,6 @@ def test_the_table_has_every_suite_and_tells_where_the_rule_is_better() -> None:
 
     judged = judge_all(figures.asked(Streams({"bank": suite}, {"bank": suite}, none, none, none)))
     table_of = {line[0]: line[1:] for line in figures.by_suite(judged)}
-    worse = judged["bank", "cold"]._replace(rules=(1.1, None))
 
     assert table_of[""][0] == "bank"
     assert table_of["cold: non-read AUC"][0] == f"{judged['bank', 'cold'].non_read.auc:.3f}"
@@ -114,4 +92,3 @@ def test_the_table_has_every_suite_and_tells_where_the_rule_is_better() -> None:
     assert [line[0] for line in figures.goals(judged)[1:]] == ["bank", "bank verbatim"]
     assert figures.ordinary(judged)[-4][0] == "all"
     assert len(figures.budget(judged)) == len(judged) + 1
-    assert figures.below_the_rule({("bank", "cold"): worse})

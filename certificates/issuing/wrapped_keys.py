@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from django.db.models import Exists, OuterRef, QuerySet
 
 from auditlog import services as auditlog
-from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
+from auditlog.vocabulary import Actor, AuditAction
 from certificates.models import Certificate, Issuance, IssuanceState, PooledKey, WrappedAgentKey, WrappingKey
 from compliance.core import environments
 from compliance.core.errors import Conflict
@@ -194,12 +194,5 @@ def _ref(key: WrappingKey) -> WrappingKeyRef:
 
 
 def _record(action: AuditAction, key: WrappingKey, description: str, actor: Actor, now: datetime) -> None:
-    auditlog.record(
-        tenant_id=SERVICE_TENANT_ID,
-        action=action,
-        affected_id=key.id,
-        description=description,
-        metadata={"key_uri": key.key_uri},
-        actor=actor,
-        now=now,
-    )
+    metadata = {"key_uri": key.key_uri}
+    auditlog.record(of=key, action=action, description=description, metadata=metadata, actor=actor, now=now)

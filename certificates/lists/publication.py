@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db.models import F, Q
 
 from auditlog import services as auditlog
-from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
+from auditlog.vocabulary import Actor, AuditAction
 from certificates.errors import ListBeingMade
 from certificates.lists.crl import DELTA, FULL, CrlWindow, ListScope, build_crl, shard_name
 from certificates.models import (
@@ -240,9 +240,8 @@ def _make_round(
         authority.crl_completed = begun.window.number
         authority.save(update_fields=["crl_completed"])
         auditlog.record(
-            tenant_id=SERVICE_TENANT_ID,
+            of=authority,
             action=AuditAction.CRL_PUBLISHED,
-            affected_id=authority.id,
             description=f"Revocation list {full.number} of {authority.common_name} published",
             metadata={
                 "number": full.number,

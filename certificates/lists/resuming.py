@@ -15,7 +15,7 @@ from cryptography.x509 import ReasonFlags
 
 from agents.models import Agent
 from auditlog import services as auditlog
-from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
+from auditlog.vocabulary import Actor, AuditAction
 from certificates import services
 from certificates.lists import publication
 from certificates.models import Certificate, CertificateAuthority, CertificateStatus, RevocationList
@@ -201,9 +201,8 @@ def _advance(authority: CertificateAuthority, published: list[int], actor: Actor
         locked.save(update_fields=["crl_number", "crl_lease_holder", "crl_lease_until"])
         RevocationList.objects.filter(authority=locked).delete()
         auditlog.record(
-            tenant_id=SERVICE_TENANT_ID,
+            of=locked,
             action=AuditAction.CRL_RESUMED,
-            affected_id=locked.id,
             description=f"Revocation lists of {locked.common_name} continue after {locked.crl_number}",
             metadata={"last_known": last_known, "after": locked.crl_number, "published": sorted(published)},
             actor=actor,

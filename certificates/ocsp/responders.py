@@ -20,7 +20,7 @@ from cryptography.x509 import ocsp
 from django.db import InterfaceError, OperationalError
 
 from auditlog import services as auditlog
-from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
+from auditlog.vocabulary import Actor, AuditAction
 from certificates.models import (
     AuthorityRole,
     AuthorityState,
@@ -232,9 +232,8 @@ def _make(authority: CertificateAuthority, actor: Actor, now: datetime) -> None:
         created_at=now,
     )
     auditlog.record(
-        tenant_id=SERVICE_TENANT_ID,
+        of=made,
         action=AuditAction.OCSP_RESPONDER_CREATED,
-        affected_id=made.id,
         description=f"OCSP responder of {authority.common_name} created",
         metadata={"authority_id": str(authority.id), "serial_number": made.serial_number},
         actor=actor,

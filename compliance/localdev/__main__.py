@@ -4,39 +4,26 @@ import os
 import signal
 import sys
 
-from .commands import run_command, supervise
-from .console import StepFailed, complain
+from .commands import run_command
+from .console import told
 from .layout import find_layout
 from .servers.processes import Terminated
+from .servers.supervisor import supervise
 from .testing import run_tests
 
-ENTRIES = {"run": run_command, "test": run_tests, "supervise": supervise}
 
-
-def main(arguments: list[str]) -> int:
-    """Run the command; return the exit code."""
-
-    def _terminate(number: int, frame: object) -> None:
-        raise Terminated
-
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _terminate)
-    try:
-        return ENTRIES[arguments[0]](find_layout(), arguments[1:])
-    except StepFailed as failure:
-        complain(failure)
-        return 1
-    except PermissionError as error:
-        hint = "use a checkout of your own, or set LOCAL_DIR to a folder of your own"
-        complain(StepFailed(f"no permission for {error.filename}", hint=hint))
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:
-        # The reader of our output has left; Python's flush at exit would complain of it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+def _terminate(number: int, frame: object) -> None:
+    raise Terminated
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _terminate)
+    name, *arguments = sys.argv[1:]
+    entry = {"run": run_command, "test": run_tests, "supervise": supervise}[name]
+    try:
+        sys.exit(told(lambda: entry(find_layout(), arguments)))
+    except BrokenPipeError:
+        # The reader of our output has left; Python's flush at exit would complain of it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

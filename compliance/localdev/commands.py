@@ -1,23 +1,23 @@
 """The commands of `./run`: a function for each."""
 
 import os
-import socket
+import shlex
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from .console import StepFailed, complain, say, step
-from .environment import as_shell
+from .environment import exports
+from .install import prepare
 from .layout import Layout
 from .servers.postgres import postgres_bin
-from .servers.processes import run_foreground
-from .servers.servers import Servers, in_use
-from .servers.supervisor import Supervisor, running_supervisor
-from .setup.install import prepare
-from .stack import Stack, compile_scorer, play
-from .state import locked, read_json
-from .status import as_table, survey
+from .servers.processes import run_foreground, running
+from .servers.servers import in_use
+from .servers.supervisor import commands
+from .stack import Stack, compile_scorer, health, play
+from .state import read_json
 
 NO_DEMO = "--no-demo"
 
@@ -27,179 +27,135 @@ def run_command(layout: Layout, arguments: list[str]) -> int:
     command = COMMANDS.get(name)
     if command is None:
         raise StepFailed(f"there is no `./run {name}`", hint="`./run --help` lists the commands")
-    return command(layout, rest)
+    return command(Stack(layout), rest)
 
 
-def run(layout: Layout, arguments: list[str]) -> int:
+def run(stack: Stack, arguments: list[str]) -> int:
     """Start, play the demo, and stay until Ctrl-C or `./run stop`; return the demo's exit code."""
-    _expect_none(arguments, but=NO_DEMO)
-    stack = Stack(layout)
     if stack.is_up():
-        return _already_up(stack)
-    code: int | None = None
+        return detach(stack, arguments)
+    code = 130
     try:
-        stack.up()
-        code = _introduce(stack, arguments)
-        say("Ctrl-C stops the service.")
-        while stack.is_up():
-            time.sleep(0.3)
-        say("The service was stopped.")
-    except KeyboardInterrupt:
-        if code is None:
-            raise
+        with suppress(KeyboardInterrupt):
+            code = detach(stack, arguments)
+            say("Ctrl-C stops the service.")
+            while stack.is_up():
+                time.sleep(0.3)
+            say("The service was stopped.")
     finally:
         with step("stop"):
             stack.down()
     return code
 
 
-def detach(layout: Layout, arguments: list[str]) -> int:
-    """Start and play the demo; the service stays up. Return the demo's exit code."""
+def detach(stack: Stack, arguments: list[str]) -> int:
+    """Start and play the demo but for `--no-demo`; the service stays up. Return the demo's exit code."""
     _expect_none(arguments, but=NO_DEMO)
-    stack = Stack(layout)
+    code = 0
     if not stack.up():
-        return _already_up(stack)
-    return _introduce(stack, arguments)
+        say(f"The service is already up at {stack.servers.base_url()}; `./run stop` ends it.")
+    elif not arguments and (code := play(stack)) != 0:
+        hint = f"look at the step above and at {stack.layout.log}; play it again with `./run demo`"
+        message = f"the demo did not go as specified (exit code {code}); the service stays up"
+        complain(StepFailed(message, hint=hint))
+    _print_access(stack)
+    return code
 
 
-def stop(layout: Layout, arguments: list[str]) -> int:
-    """Stop everything, or the data server named."""
-    if arguments:
-        return _one_server(layout, arguments, "stop")
+def stop(stack: Stack, arguments: list[str]) -> int:
+    _expect_none(arguments)
     with step("stop"):
-        ran = Stack(layout).down()
+        ran = stack.down()
     if not ran:
         say("Nothing was running.")
     return 0
 
 
-def start(layout: Layout, arguments: list[str]) -> int:
-    """Start the data server named."""
-    return _one_server(layout, arguments, "start")
-
-
-def status(layout: Layout, arguments: list[str]) -> int:
-    """Print the parts; return 0 if all are up, else 1."""
+def status(stack: Stack, arguments: list[str]) -> int:
+    """Print each part with its pid, and the service's own answer; return 0 if all are up, else 1."""
     _expect_none(arguments)
-    parts = survey(layout)
-    sys.stdout.write(as_table(parts) + "\n")
-    return 0 if all(found.up for found in parts) else 1
+    servers, found = stack.servers, {"supervisor": running(stack.layout.supervisor)}
+    pids = read_json(stack.layout.parts).get("pids", {}) if stack.is_up() else {}
+    found |= {} if servers.given.databases is not None else {"postgres": servers.postgres.running()}
+    found |= {} if servers.given.redis is not None else {"redis": servers.redis.running()}
+    found |= {name: pids.get(name) for name in commands("", servers.environment())}
+    for name, pid in found.items():
+        sys.stdout.write(f"✓ {name:<10}  up    pid {pid}\n" if pid else f"✗ {name:<10}  down\n")
+    ready = f"{servers.base_url()}/health/ready"
+    answer = health(servers.base_url()) if pids else "not asked"
+    sys.stdout.write(f"  {ready}: {answer}\n")
+    return 0 if all(found.values()) and answer == "200" else 1
 
 
-def env(layout: Layout, arguments: list[str]) -> int:
+def env(stack: Stack, arguments: list[str]) -> int:
     """Print shell exports, and nothing else, on stdout."""
     _expect_none(arguments)
-    if not layout.demo.exists():
+    if not stack.layout.demo.exists():
         raise StepFailed("the service was never started here", hint="`./run --detach` first")
-    if running_supervisor(layout) is None:
+    if not stack.is_up():
         say("The service is not running; these are its last addresses.")
-    sys.stdout.write(as_shell(Stack(layout).exported()))
+    for name, value in exports(stack.environment(), stack.layout.demo).items():
+        sys.stdout.write(f"export {name}={shlex.quote(value)}\n")
     return 0
 
 
-def demo(layout: Layout, arguments: list[str]) -> int:
-    stack = Stack(layout)
+def demo(stack: Stack, arguments: list[str]) -> int:
     if not stack.is_up():
         raise StepFailed("the service is not running", hint="`./run --detach` first")
     return play(stack, arguments)
 
 
-def manage(layout: Layout, arguments: list[str]) -> int:
-    return _with_environment(layout, [sys.executable, str(layout.root / "manage.py"), *arguments])
+def manage(stack: Stack, arguments: list[str]) -> int:
+    return execute(stack, [sys.executable, str(stack.layout.root / "manage.py"), *arguments])
 
 
-def execute(layout: Layout, arguments: list[str]) -> int:
-    """Run a program; those of the virtual environment and of PostgreSQL come first on PATH."""
+def execute(stack: Stack, arguments: list[str]) -> int:
+    """Run a program in the caller's folder, with the data servers up and the stack's environment.
+
+    The programs of the virtual environment and of PostgreSQL come first on PATH.
+    """
     if not arguments:
         raise StepFailed("nothing to execute", hint="for example `./run exec mypy .`")
-    return _with_environment(layout, ["/usr/bin/env", *arguments])
+    with in_use(stack.servers):
+        environment = stack.environment()
+        folders = (str(Path(sys.executable).parent), str(postgres_bin()), environment.get("PATH", os.defpath))
+        environment["PATH"] = os.pathsep.join(folders)
+        return run_foreground(["/usr/bin/env", *arguments], env=environment, cwd=Path.cwd())
 
 
-def bench(layout: Layout, arguments: list[str]) -> int:
+def bench(stack: Stack, arguments: list[str]) -> int:
     """Run `python -m bench.NAME`; the first call installs what the service is compared with."""
-    found = (*(layout.root / "bench").glob("[!_]*.py"), *(layout.root / "bench").glob("[!_]*/__main__.py"))
-    names = sorted(path.stem if path.stem != "__main__" else path.parent.name for path in found)
-    if not arguments or arguments[0] not in names:
-        raise StepFailed("which benchmark?", hint=f"./run bench {'|'.join(names)}")
-    layout.prepare()
-    compile_scorer(layout)
-    prepare("bench", venv=layout.bench_venv)
-    return _with_environment(layout, [sys.executable, "-m", f"bench.{arguments[0]}", *arguments[1:]])
+    if not arguments:
+        raise StepFailed("which benchmark?", hint="docs/benchmarks.md names them")
+    stack.layout.prepare()
+    compile_scorer(stack.layout)
+    prepare("bench", venv=stack.layout.bench_venv)
+    return execute(stack, [sys.executable, "-m", f"bench.{arguments[0]}", *arguments[1:]])
 
 
-def attack(layout: Layout, arguments: list[str]) -> int:
+def attack(stack: Stack, arguments: list[str]) -> int:
     """Run `python -m bench.attack`, which needs the tests' requirements; 0 or, with findings, 6."""
-    layout.prepare()
     prepare("test")
-    return _with_environment(layout, [sys.executable, "-m", "bench.attack", *arguments])
+    return execute(stack, [sys.executable, "-m", "bench.attack", *arguments])
 
 
-def release(layout: Layout, arguments: list[str]) -> int:
+def release(stack: Stack, arguments: list[str]) -> int:
     """Run `python -m deploy.release`, which needs the tests' requirements and no servers."""
     prepare("test")
     command = [sys.executable, "-m", "deploy.release", *arguments]
-    return run_foreground(command, env=os.environ, cwd=layout.root)
+    return run_foreground(command, env=os.environ, cwd=stack.layout.root)
 
 
-def supervise(layout: Layout, arguments: list[str]) -> int:
-    """Be the supervisor that `Stack.up` starts: the argument is the number of the web server's socket."""
-    with socket.socket(fileno=int(arguments[0])) as listener:
-        return Supervisor(layout, listener).run()
-
-
-COMMANDS: dict[str, Callable[[Layout, list[str]], int]] = {
+COMMANDS: dict[str, Callable[[Stack, list[str]], int]] = {
     "": run,
     "--detach": detach,
     "exec": execute,
-    **{each.__name__: each for each in (stop, start, status, env, demo, manage, bench, attack, release)},
+    **{each.__name__: each for each in (stop, status, env, demo, manage, bench, attack, release)},
 }
 
 
-def _with_environment(layout: Layout, command: list[str]) -> int:
-    """Run `command` in the caller's folder, with the data servers up and the stack's environment."""
-    # Beside a running service start nothing: a data server that is down was stopped on purpose.
-    start = (lambda: None) if running_supervisor(layout) is not None else None
-    with in_use(Servers(layout), start=start):
-        environment = Stack(layout).environment()
-        folders = (str(Path(sys.executable).parent), str(postgres_bin()), environment.get("PATH", os.defpath))
-        environment["PATH"] = os.pathsep.join(folders)
-        return run_foreground(command, env=environment, cwd=Path.cwd())
-
-
-def _one_server(layout: Layout, arguments: list[str], verb: str) -> int:
-    if arguments not in (["postgres"], ["redis"]):
-        raise StepFailed("which data server?", hint="name one of: postgres, redis")
-    layout.prepare()
-    server = getattr(Servers(layout), arguments[0])
-    with locked(layout.setup_lock), step(f"{verb} {arguments[0]}"):
-        changed = server.start() if verb == "start" else server.stop()
-    if not changed:
-        say(f"It was {'up' if verb == 'start' else 'down'} already.")
-    return 0
-
-
-def _already_up(stack: Stack) -> int:
-    with locked(stack.layout.setup_lock):
-        stack.servers.start()
-    stack.wait_ready()
-    say(f"The service is already up at {stack.servers.base_url()}; `./run stop` ends it.")
-    _print_access(stack.layout)
-    return 0
-
-
-def _introduce(stack: Stack, arguments: list[str]) -> int:
-    """Play the demo but for `--no-demo`, and tell how to use the service; return the demo's exit code."""
-    code = 0 if arguments else play(stack)
-    if code != 0:
-        hint = f"look at the step above and at {stack.layout.log}; play it again with `./run demo`"
-        message = f"the demo did not go as specified (exit code {code}); the service stays up"
-        complain(StepFailed(message, hint=hint))
-    _print_access(stack.layout)
-    return code
-
-
-def _print_access(layout: Layout) -> None:
-    base, made = Servers(layout).base_url(), read_json(layout.demo)
+def _print_access(stack: Stack) -> None:
+    base, made = stack.servers.base_url(), read_json(stack.layout.demo)
     rows = {
         "API": f"{base}/v1",
         "API docs": f"{base}/v1/docs",
@@ -209,7 +165,7 @@ def _print_access(layout: Layout) -> None:
         "Tenant": made.get("tenant_id"),
         "Live key": made.get("live_api_key"),
         "Test key": made.get("test_api_key"),
-        "Logs": layout.log,
+        "Logs": stack.layout.log,
         "In a shell": 'eval "$(./run env)"',
     }
     sys.stdout.write("\n" + "".join(f"  {name:<11}{value}\n" for name, value in rows.items()) + "\n")

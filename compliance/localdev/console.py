@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 HELP = """\
@@ -10,7 +10,6 @@ HELP = """\
 ./run --detach            the same, but return after the demo and leave the service running
 ./run --no-demo           either of them without the demo
 ./run stop                stop everything            ./run status   show all parts (exit code 0: all are up)
-./run stop|start postgres|redis                      stop or start one data server, for drills
 ./run env                 print addresses, keys and log-ins as shell exports:  eval "$(./run env)"
 ./run demo                play the demo in the test environment (or --environment live); exit code 0 or 1
 ./run manage ARGUMENTS    run manage.py with the service's environment (starts the data servers if needed)
@@ -49,6 +48,21 @@ def step(title: str) -> Iterator[None]:
         mark = "✓"
     finally:
         say(f"  {mark} {title}  {time.monotonic() - started:.1f} s")
+
+
+def told(work: Callable[[], int | None]) -> int:
+    """Do the work, complain of what failed, and return the exit code: 1, or 130 on Ctrl-C."""
+    try:
+        return work() or 0
+    except StepFailed as failure:
+        complain(failure)
+        return 1
+    except PermissionError as error:
+        hint = "use a checkout of your own, or set LOCAL_DIR to a folder of your own"
+        complain(StepFailed(f"no permission for {error.filename}", hint=hint))
+        return 1
+    except KeyboardInterrupt:
+        return 130
 
 
 def complain(failure: StepFailed) -> None:

@@ -1,13 +1,11 @@
 """The environment variables of the stack's Django processes; the caller's own choices win."""
 
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from .console import StepFailed
-from .layout import Layout
 from .state import read_json
 
 TOKENS = ("PKCS11_LIVE_PIN", "PKCS11_LIVE_TOKEN", "PKCS11_TEST_PIN", "PKCS11_TEST_TOKEN")
@@ -65,7 +63,7 @@ def has_own_tokens(environ: Mapping[str, str]) -> bool:
     return all(environ.get(name) for name in TOKENS)
 
 
-def merged(stack: Mapping[str, str], environ: Mapping[str, str], layout: Layout) -> dict[str, str]:
+def merged(stack: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
     """Return a child's whole environment: the caller's, the stack's over it, the caller's choices over that.
 
     `OPERATORS` are in it only if `stack` has them.
@@ -74,21 +72,11 @@ def merged(stack: Mapping[str, str], environ: Mapping[str, str], layout: Layout)
     if has_own_tokens(environ) and environ.get("SOFTHSM2_CONF"):
         chosen["SOFTHSM2_CONF"] = environ["SOFTHSM2_CONF"]
     kept = {name: value for name, value in environ.items() if name not in OPERATORS}
-    result = {**kept, "SERVICE_NAME": service_name(environ), **stack, **chosen}
-    result |= {"DJANGO_SETTINGS_MODULE": "compliance.settings", "PYTHONPATH": str(layout.root)}
-    if result.pop("PYTHONDONTWRITEBYTECODE", None):
-        # Keep the tree clean as asked, yet compile each module only once.
-        result.setdefault("PYTHONPYCACHEPREFIX", str(layout.local / "pycache"))
-    return result
+    return {**kept, "SERVICE_NAME": service_name(environ), **stack, **chosen}
 
 
-def exports(contract: Mapping[str, str], demo: Path) -> dict[str, str]:
+def exports(environment: Mapping[str, str], demo: Path) -> dict[str, str]:
     """Return what `./run env` prints: addresses, and the demo tenant's API keys and log-ins."""
     made = {name.upper(): str(value) for name, value in read_json(demo).items()}
-    values = made | dict(contract) | {"ADMIN_URL": f"{contract['BASE_URL']}/admin/"}
+    values = {**environment, **made, "ADMIN_URL": f"{environment['BASE_URL']}/admin/"}
     return {name: values[name] for name in EXPORTED if name in values}
-
-
-def as_shell(values: Mapping[str, str]) -> str:
-    """Return a line `export NAME=value` for each, quoted for any POSIX shell."""
-    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in values.items())

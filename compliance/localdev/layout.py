@@ -13,27 +13,18 @@ class Layout:
         self.root = root
         self.local = local
         self.log = local / "log"
-        # Archives of events that were dropped.
-        self.archive = local / "archive"
+        self.archive = local / "archive"  # of events that were dropped
         self.secrets = local / "secrets.json"
         self.ports = local / "ports.json"
-        # `bootstrap_dev` writes the demo tenant's API keys and log-ins here.
-        self.demo = local / "demo.json"
-        # Process records and locks.
+        self.demo = local / "demo.json"  # `bootstrap_dev` writes the tenant's API keys and log-ins
         self.run = local / "run"
-        self.supervisor = self.run / "supervisor.json"
-        # What the parts count (METRICS_DIR); begins empty with each stack.
-        self.metrics = self.run / "metrics"
-        # The supervisor's state: the web server's port, and the pid of each part.
-        self.parts = self.run / "parts.json"
-        # Held by the one command that brings the stack up.
-        self.up_lock = self.run / "up.lock"
-        # Held while servers are made, started or stopped.
-        self.setup_lock = self.run / "setup.lock"
-        # Held shared by each user of the data servers; the last user stops them.
-        self.users_lock = self.run / "users.lock"
-        # What the benchmarks compare the service with is installed apart.
-        self.bench_venv = local / "bench-venv"
+        self.supervisor = self.run / "supervisor.pid"
+        self.parts = self.run / "parts.json"  # its state: the web server's port, and the pid of each part
+        self.metrics = self.run / "metrics"  # METRICS_DIR; begins empty with each stack
+        self.up_lock = self.run / "up.lock"  # held by the one command that brings the stack up
+        self.setup_lock = self.run / "setup.lock"  # held while servers are made, started or stopped
+        self.users_lock = self.run / "users.lock"  # held shared by each user of the data servers
+        self.bench_venv = local / "bench-venv"  # what the benchmarks compare the service with
         self.bench = local / "bench"
 
     def prepare(self) -> None:

@@ -13,21 +13,19 @@ HOST = "127.0.0.1"
 WEB_DEFAULT = 8000
 # Below the kernel's ephemeral range: no outgoing connection takes a port that we want again.
 PRIVATE_RANGE = range(20000, 32000)
-WEB_RANGE = range(WEB_DEFAULT + 1, WEB_DEFAULT + 100)
 BACKLOG = 1024
 
 
 def free_port() -> int:
     """Return a port on which nobody listens. Raises: StepFailed."""
-    with _listen_on_first(_some_private()) as probe:
+    with _listen_on_first(random.sample(PRIVATE_RANGE, 200)) as probe:
         return port_of(probe)
 
 
 def private_port(path: Path, name: str) -> int:
     """Return the port kept in `path` for the server `name` if it is free, else a new one, which is kept."""
-    candidates = [*filter(None, [read_json(path).get(name)]), *_some_private()]
-    with _listen_on_first(candidates) as probe:
-        return _keep(path, name, port_of(probe))
+    with _kept_listener(path, name, random.sample(PRIVATE_RANGE, 200)) as probe:
+        return port_of(probe)
 
 
 def web_listener(path: Path, *, asked: str | None) -> socket.socket:
@@ -43,13 +41,10 @@ def web_listener(path: Path, *, asked: str | None) -> socket.socket:
         try:
             return socket.create_server((HOST, int(asked)), backlog=BACKLOG)
         except OSError as error:
-            hint = "stop that program, choose another PORT, or leave PORT unset to have a free one chosen"
-            message = f"port {asked} can't be used: another program listens on it, or it is reserved"
-            raise StepFailed(message, hint=hint) from error
-    candidates = [*filter(None, [read_json(path).get("web")]), WEB_DEFAULT, *WEB_RANGE]
-    listener = _listen_on_first(candidates)
-    port = _keep(path, "web", port_of(listener))
-    if port != WEB_DEFAULT:
+            hint = "choose another PORT, or leave PORT unset to have a free one chosen"
+            raise StepFailed(f"port {asked} is taken by another program, or reserved", hint=hint) from error
+    listener = _kept_listener(path, "web", range(WEB_DEFAULT, WEB_DEFAULT + 100))
+    if (port := port_of(listener)) != WEB_DEFAULT:
         say(f"  … using port {port}")
     return listener
 
@@ -59,10 +54,6 @@ def port_of(listener: socket.socket) -> int:
     return int(listener.getsockname()[1])
 
 
-def _some_private() -> list[int]:
-    return random.sample(PRIVATE_RANGE, 200)
-
-
 def _listen_on_first(candidates: Iterable[int]) -> socket.socket:
     for port in candidates:
         with suppress(OSError):
@@ -70,8 +61,9 @@ def _listen_on_first(candidates: Iterable[int]) -> socket.socket:
     raise StepFailed("no free port was found on 127.0.0.1", hint="stop some servers")
 
 
-def _keep(path: Path, name: str, port: int) -> int:
+def _kept_listener(path: Path, name: str, others: Iterable[int]) -> socket.socket:
+    """Listen on the port kept in `path` under `name`, else on one of `others`, which is then kept."""
     kept = read_json(path)
-    if kept.get(name) != port:
-        write_json(path, kept | {name: port})
-    return port
+    listener = _listen_on_first([*filter(None, [kept.get(name)]), *others])
+    write_json(path, kept | {name: port_of(listener)})
+    return listener

@@ -3,11 +3,11 @@
 import os
 import signal
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+
+import requests
 
 from .console import StepFailed, say, step
 from .environment import exports
@@ -15,7 +15,7 @@ from .layout import Layout
 from .ports import HOST, port_of, web_listener
 from .servers import processes
 from .servers.servers import Servers, in_use
-from .servers.supervisor import clear_leftovers, running_supervisor
+from .servers.supervisor import clear_leftovers
 from .state import locked
 
 READY_SECONDS = 60.0
@@ -31,7 +31,7 @@ class Stack:
         return Servers(self.layout)
 
     def is_up(self) -> bool:
-        return running_supervisor(self.layout) is not None
+        return processes.running(self.layout.supervisor) is not None
 
     def up(self) -> bool:
         """Bring everything up and wait until it answers; return whether it was down.
@@ -41,6 +41,9 @@ class Stack:
         self.layout.prepare()
         with locked(self.layout.up_lock):
             if self.is_up():
+                with locked(self.layout.setup_lock):
+                    self.servers.start()
+                self._wait_ready()
                 return False
             clear_leftovers(self.layout)
             servers = self.servers
@@ -55,48 +58,41 @@ class Stack:
                     self._manage(environment, "bootstrap_dev", "--migrate", "--state", str(self.layout.demo))
                 self._start_supervisor(servers.environment(base_url=base_url), listener.fileno())
         with step(f"web server at {base_url}"):
-            self.wait_ready()
+            self._wait_ready()
         compile_scorer(self.layout, "--background")
         return True
 
     def down(self) -> bool:
         """Stop everything, except data servers in use elsewhere; return whether anything ran."""
         self.layout.prepare()
-        ran = processes.stop(running_supervisor(self.layout), "the supervisor", steps=STOP)
+        ran = processes.stop(self.layout.supervisor, "the supervisor", steps=STOP)
         clear_leftovers(self.layout)
-        servers = self.servers
-        up = servers.postgres.running() is not None or servers.redis.running() is not None
-        if up and not servers.stop_if_unused():
+        up = self.servers.postgres.running() is not None or self.servers.redis.running() is not None
+        if up and not self.servers.stop_if_unused():
             say("The data servers stay up: a ./test or another command uses them.")
         return ran or up
 
-    def exported(self) -> dict[str, str]:
-        """Return what `./run env` prints."""
-        return exports(self.servers.contract() | self.servers.operator_contract(), self.layout.demo)
-
     def environment(self) -> dict[str, str]:
-        """Return a Django process's environment, with what `./run env` exports."""
-        return self.servers.environment(operator=True) | self.exported()
+        """Return an operator's environment, with what `./run env` exports."""
+        environment = self.servers.environment(operator=True)
+        return environment | exports(environment, self.layout.demo)
 
     def _manage(self, environment: dict[str, str], *arguments: str) -> None:
         command = [sys.executable, str(self.layout.root / "manage.py"), *arguments]
         done = processes.captured(command, env=environment, cwd=self.layout.root)
         if done.returncode != 0:
-            log = self.layout.log / "manage.log"
-            log.write_text(done.stdout + done.stderr)
-            hint = f"read {log}, or try `./run manage {' '.join(arguments)}`"
+            hint = f"try `./run manage {' '.join(arguments)}`"
             raise StepFailed(f"manage.py {arguments[0]} failed: {processes.tail(done, 1)}", hint=hint)
 
     def _start_supervisor(self, environment: dict[str, str], fd: int) -> None:
-        """Start the supervisor and wait for its record: it then holds the users' lock itself."""
+        """Start the supervisor and wait for its pid file: it then holds the users' lock itself."""
         command = [sys.executable, "-P", "-m", "compliance.localdev", "supervise", str(fd)]
         log = self.layout.log / "supervisor.log"
-        child = processes.spawn(command, log=log, env=environment, cwd=self.layout.root, pass_fds=[fd])
-        processes.wait_until(lambda: self.is_up() or child.poll() is not None, seconds=15)
-        if not self.is_up():
+        processes.spawn(command, log=log, env=environment, cwd=self.layout.run, pass_fds=[fd])
+        if not processes.wait_until(self.is_up, seconds=15):
             raise StepFailed("the supervisor did not start", hint=f"read {log}")
 
-    def wait_ready(self) -> None:
+    def _wait_ready(self) -> None:
         """Wait for /health/ready to answer 200; while the supervisor lives, only our server has the port."""
         url = self.servers.base_url()
         processes.wait_until(
@@ -110,13 +106,10 @@ class Stack:
 def health(base_url: str) -> str:
     """Return "200" if the service is ready, else what is wrong."""
     try:
-        with urllib.request.urlopen(f"{base_url}/health/ready", timeout=5) as response:  # noqa: S310
-            return str(response.status)
-    except urllib.error.HTTPError as error:
-        text = error.read(400).decode("utf-8", "replace")
-        return f"{error.code} {' '.join(text.split())[:200]}"
-    except (OSError, ValueError) as error:
+        answer = requests.get(f"{base_url}/health/ready", timeout=5)
+    except requests.RequestException as error:
         return str(error)
+    return "200" if answer.ok else f"{answer.status_code} {' '.join(answer.text.split())[:200]}"
 
 
 def play(stack: Stack, arguments: Sequence[str] = ()) -> int:

@@ -20,16 +20,14 @@ def read_json(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
-        hint = f"repair or remove {path}; if another user owns it, set LOCAL_DIR to a folder of your own"
-        raise StepFailed(f"{path} can't be read: {error}", hint=hint) from error
+    except ValueError:
+        content = None
     if not isinstance(content, dict):
-        raise StepFailed(f"{path} holds no JSON object", hint=f"remove {path}")
+        raise StepFailed(f"{path} holds no JSON object", hint=f"repair or remove {path}")
     return content
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write `content` as `write_private` does."""
     write_private(path, json.dumps(content, indent=2, sort_keys=True) + "\n")
 
 
@@ -45,13 +43,10 @@ def write_private(path: Path, text: str) -> None:
 def load_secrets(path: Path) -> dict[str, str]:
     """Return the stack's secrets, and generate those that `path` lacks."""
     stored = read_json(path)
-    passwords = (f"postgres{role}_password" for role in ("", "_owner", "_service", "_reader"))
-    names = ("secret_key", "redis_password", *passwords)
-    fresh = {name: secrets.token_urlsafe(32) for name in names} | {
-        "encryption_key": base64.urlsafe_b64encode(secrets.token_bytes(32)).decode(),
-        "pkcs11_user_pin": secrets.token_hex(12),
-        "pkcs11_so_pin": secrets.token_hex(12),
-    }
+    databases = (f"postgres{role}_password" for role in ("", "_owner", "_service", "_reader"))
+    fresh = {name: secrets.token_urlsafe(32) for name in ("secret_key", "redis_password", *databases)}
+    fresh |= {name: secrets.token_hex(12) for name in ("pkcs11_user_pin", "pkcs11_so_pin")}
+    fresh["encryption_key"] = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
     if fresh.keys() - stored.keys():
         stored = fresh | stored
         write_json(path, stored)
@@ -66,11 +61,6 @@ def locked(path: Path, *, shared: bool = False, wait: bool = True) -> Iterator[N
     ends, so a lock is never stale.
     """
     mode = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
-    try:
-        file = path.open("a")
-    except OSError as error:
-        hint = "the folder belongs to another user; set LOCAL_DIR to a folder of your own"
-        raise StepFailed(f"{path} can't be opened: {error.strerror}", hint=hint) from error
-    with file:
+    with path.open("a") as file:
         fcntl.flock(file, mode)
         yield

@@ -1,76 +1,38 @@
 """`./test`: run pytest over databases, tokens and a Valkey of its own, and remove them.
 
 pytest-xdist shares the whole suite, or the matrix, between workers, one more than there are processors, up to
-`MOST_WORKERS`: tests also wait for processes, sockets and disks. Each worker has a run of its own.
+`MOST_WORKERS`: tests also wait for processes, sockets and disks. Each worker has a run of its own: its
+unique name is part of its databases' names.
 """
 
+import json
 import os
 import secrets
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-from .console import StepFailed, say, step
-from .environment import has_own_tokens, merged
+from .console import StepFailed, say
+from .environment import has_own_tokens
 from .layout import Layout
 from .servers.databases import drop_databases
 from .servers.processes import run_foreground
 from .servers.redis import RedisServer
 from .servers.servers import Servers, in_use
-from .servers.softhsm import SoftHsm
 from .stack import compile_scorer
-from .state import locked, write_json
+from .state import locked
 
 MOST_WORKERS = 3
-REDIS_SECONDS = "20"
-"""More than the service's time-out: on a busy machine Valkey may stand still, which is no finding."""
-CRL_SHARDS = "4"
-"""Fewer than the service's default: a round of revocation lists signs one of each shard."""
-
-
-@dataclass(frozen=True)
-class TestRun:
-    """One run of pytest; its unique `name` is part of its databases' names."""
-
-    servers: Servers
-    name: str
-
-    @property
-    def folder(self) -> Path:
-        return self.servers.layout.local / "test" / self.name
-
-    @property
-    def archive(self) -> Path:
-        return self.folder / "archive"
-
-    @property
-    def redis(self) -> RedisServer:
-        password = self.servers.secrets["redis_password"]
-        return RedisServer(self.folder / "redis", self.folder / "ports.json", password, snapshots=False)
-
-    @property
-    def softhsm(self) -> SoftHsm:
-        return self.servers.tokens_in(self.folder / "softhsm", shards=2)
-
-    def environment(self) -> dict[str, str]:
-        """Return the environment of pytest; Django itself prefixes the databases' names with `test_`."""
-        contract = self.servers.contract() | self.servers.operator_contract() | self.softhsm.environment()
-        names = [name for name in contract if "DATABASE" in name and name.endswith("_URL")]
-        contract |= {name: with_suffix(contract[name], self.name) for name in names}
-        redis = self.redis.url()
-        own = contract | {"REDIS_URL": redis, "BROKER_URL": redis, "EVENT_ARCHIVE_DIR": str(self.archive)}
-        own["AUDIT_VERIFIED_FILE"] = ""  # each test's log is another
-        own |= {"CRL_SHARDS": CRL_SHARDS, "REDIS_TIMEOUT_SECONDS": REDIS_SECONDS}
-        return merged(own, os.environ, self.servers.layout)
-
-    def clear(self) -> None:
-        self.redis.stop()
-        drop_databases(self.servers.database_urls("owner")[0], self.name)
-        shutil.rmtree(self.folder, ignore_errors=True)
+OWN = {
+    "AUDIT_VERIFIED_FILE": "",  # each test's log is another
+    # Fewer than the service's default: a round of revocation lists signs one of each shard.
+    "CRL_SHARDS": "4",
+    # More than the service's time-out: on a busy machine Valkey may stand still, which is no finding.
+    "REDIS_TIMEOUT_SECONDS": "20",
+}
 
 
 def run_tests(layout: Layout, arguments: list[str]) -> int:
@@ -84,21 +46,37 @@ def run_tests(layout: Layout, arguments: list[str]) -> int:
         _clear_dead_runs(servers)
         with ExitStack() as stack:
             runs = [stack.enter_context(_own_run(servers)) for _ in range(count)]
-            environment = runs[0].environment()
+            environment = runs[0]
             if count > 1:
                 # Tests that commit for real come last in every worker: the order stays as collected.
                 command += [f"-n{count}", "--dist=loadgroup", "--no-loadscope-reorder"]
-                environment |= _of_workers(runs)
+                own = json.dumps([dict(run.items() - environment.items()) for run in runs])
+                environment |= {"PYTEST_PLUGINS": "compliance.localdev.worker", "TEST_WORKERS": own}
             return run_foreground(command, cwd=layout.root, env=environment)
 
 
-def _of_workers(runs: Sequence[TestRun]) -> dict[str, str]:
-    """Return the variables by which each worker of pytest-xdist finds the environment of its run."""
-    folder = runs[0].folder / "workers"
-    folder.mkdir(mode=0o700)
-    for number, run in enumerate(runs):
-        write_json(folder / f"gw{number}.json", run.environment())
-    return {"PYTEST_PLUGINS": "compliance.localdev.worker", "TEST_WORKERS": str(folder)}
+@contextmanager
+def _own_run(servers: Servers) -> Iterator[dict[str, str]]:
+    """Make a run's Valkey and tokens; yield its pytest's environment, then remove all of the run."""
+    folder = servers.layout.local / "test" / f"r{secrets.token_hex(5)}"
+    archive, redis = folder / "archive", _redis_in(servers, folder)
+    softhsm = servers.tokens_in(folder / "softhsm", shards=2)
+    archive.mkdir(mode=0o700, parents=True)
+    with locked(folder / "lock"):
+        try:
+            redis.start()
+            if not has_own_tokens(os.environ):
+                softhsm.ensure()
+            environment = servers.environment(operator=True) | OWN
+            for name in environment:
+                if "DATABASE" in name and name.endswith("_URL"):
+                    # Django prefixes the name with `test_`.
+                    environment[name] = with_suffix(environment[name], folder.name)
+            environment |= {"REDIS_URL": redis.url(), "BROKER_URL": redis.url()}
+            environment |= {"EVENT_ARCHIVE_DIR": str(archive)}
+            yield environment if has_own_tokens(os.environ) else environment | softhsm.environment()
+        finally:
+            _clear(servers, folder)
 
 
 def with_suffix(url: str, suffix: str) -> str:
@@ -107,26 +85,22 @@ def with_suffix(url: str, suffix: str) -> str:
     return urlunsplit(parts._replace(path=f"{parts.path}_{suffix}"))
 
 
-@contextmanager
-def _own_run(servers: Servers) -> Iterator[TestRun]:
-    run = TestRun(servers, f"r{secrets.token_hex(5)}")
-    run.archive.mkdir(mode=0o700, parents=True)
-    with locked(run.folder / "lock"):
-        try:
-            with step("Valkey and SoftHSM tokens of this run"):
-                run.redis.start()
-                if not has_own_tokens(os.environ):
-                    run.softhsm.ensure()
-            yield run
-        finally:
-            run.clear()
+def _redis_in(servers: Servers, folder: Path) -> RedisServer:
+    password = servers.secrets["redis_password"]
+    return RedisServer(folder / "redis", folder / "ports.json", password, snapshots=False)
+
+
+def _clear(servers: Servers, folder: Path) -> None:
+    _redis_in(servers, folder).stop()
+    drop_databases(servers.database_urls("owner")[0], folder.name)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _clear_dead_runs(servers: Servers) -> None:
     for folder in sorted(servers.layout.local.glob("test/r*")):
         try:
             with locked(folder / "lock", wait=False):
-                TestRun(servers, folder.name).clear()
+                _clear(servers, folder)
         except BlockingIOError:
             continue
         except StepFailed as failure:

@@ -44,8 +44,12 @@ class PgBouncer:
     roles: Sequence[DatabaseRole]
     size: int = 20
 
-    def running(self) -> processes.Record | None:
-        return processes.load(self.folder.with_suffix(".json"))
+    @property
+    def pid_file(self) -> Path:
+        return self.folder / "pgbouncer.pid"
+
+    def running(self) -> int | None:
+        return processes.running(self.pid_file)
 
     def port(self) -> int:
         """Return the port of the running or the last pooler; 0 before the first start."""
@@ -77,7 +81,6 @@ class PgBouncer:
         child = processes.spawn(
             [str(program), str(conf)], log=log, env=clean_environment(), cwd=self.folder, user=user
         )
-        processes.save(self.folder.with_suffix(".json"), child.pid)
         processes.wait_until(lambda: child.poll() is not None or self._answers(), seconds=15)
         if child.poll() is not None or not self._answers():
             raise StepFailed("PgBouncer did not start", hint=f"read {log}")
@@ -85,7 +88,7 @@ class PgBouncer:
 
     def stop(self) -> bool:
         """Stop the pooler; return whether it ran."""
-        return processes.stop(self.running(), "PgBouncer", steps=STOP)
+        return processes.stop(self.pid_file, "PgBouncer", steps=STOP)
 
     def _answers(self) -> bool:
         try:
@@ -97,6 +100,7 @@ class PgBouncer:
     def _configuration(self, port: int, users: Path, program: Path) -> str:
         settings: dict[str, object] = {
             "listen_addr": HOST,
+            "pidfile": self.pid_file,
             "listen_port": port,
             "unix_socket_dir": "",
             "auth_type": "scram-sha-256",

@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,9 @@ import pytest
 import requests
 from django.conf import settings
 
+from compliance.localdev.layout import Layout
 from compliance.localdev.ports import HOST, free_port
+from compliance.localdev.servers.servers import Servers
 
 # Variables that ./test gives this process; the stack under test has its own.
 CONTRACT = re.compile(
@@ -41,6 +44,21 @@ class Stack:
     def tokens(self) -> Path:
         """The folder of the embedded SoftHSM's tokens."""
         return next(self.folder.glob("softhsm/**/tokens"))
+
+    @property
+    def servers(self) -> Servers:
+        return Servers(Layout(root=Path(settings.BASE_DIR), local=self.folder))
+
+    def stop(self, server: str) -> None:
+        """Stop the data server `postgres` or `redis`."""
+        getattr(self.servers, server).stop()
+
+    def start(self, server: str) -> None:
+        """Start the data server `postgres` or `redis`."""
+        with warnings.catch_warnings():
+            # It outlives the object that started it.
+            warnings.simplefilter("ignore", ResourceWarning)
+            getattr(self.servers, server).start()
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return run(self.folder, *arguments, **mail_at(self.mail_port))

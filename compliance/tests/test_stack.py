@@ -51,12 +51,12 @@ def test_senders_who_stall_leave_the_service_to_others(stack: Stack) -> None:
 def test_redis_dies_and_the_api_goes_on(stack: Stack) -> None:
     agent = stack.new_agent()
     serial = stack.certify(agent).json()["data"]["serial_number"]
-    stack.run("stop", "redis")
+    stack.stop("redis")
 
     registered, verified = stack.register(), stack.call("GET", f"/v1/verify/{serial}", key=None)
     event = stack.call("POST", "/v1/events", {"agentId": agent, "actionType": "api_call"})
     ready = stack.call("GET", "/health/ready", key=None)
-    stack.run("start", "redis")
+    stack.start("redis")
 
     assert (registered.status_code, verified.status_code, event.status_code) == (201, 200, 201)
     assert (ready.status_code, ready.json()["checks"]["redis"]) == (503, "unavailable")
@@ -64,7 +64,7 @@ def test_redis_dies_and_the_api_goes_on(stack: Stack) -> None:
 
 
 def test_postgresql_dies_and_comes_back(stack: Stack) -> None:
-    stack.run("stop", "postgres")
+    stack.stop("postgres")
 
     down = [
         stack.register(),
@@ -72,7 +72,7 @@ def test_postgresql_dies_and_comes_back(stack: Stack) -> None:
         stack.call("GET", "/v1/verify/" + "4" * 40, key=None),
         stack.call("GET", "/v1/crl", key=None),
     ]
-    stack.run("start", "postgres")
+    stack.start("postgres")
 
     for answer in down:
         assert_unavailable(answer)

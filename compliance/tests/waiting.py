@@ -6,10 +6,30 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-
-from compliance.localdev.servers import processes
+from typing import NamedTuple
 
 DEATH_SECONDS = 30.0
+
+
+class Record(NamedTuple):
+    """One process, `started` clock ticks since boot: another that gets its pid later differs."""
+
+    pid: int
+    started: int
+
+
+def record(pid: int) -> Record | None:
+    """Return the record of a live process; None if it has ended or is a zombie."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = text[text.rindex(")") + 2 :].split()
+    return None if fields[0] in "ZX" else Record(pid, int(fields[19]))
+
+
+def is_alive(process: Record) -> bool:
+    return record(process.pid) == process
 
 
 def eventually(holds: Callable[[], bool], *, seconds: float = 30.0) -> bool:
@@ -28,11 +48,11 @@ def kill(*pids: int) -> None:
     A signal is delivered when its process next runs, and the sessions of a killed PostgreSQL end by
     themselves a little later: until then they answer as if nothing had happened.
     """
-    condemned = [known for pid in (*pids, *_children(*pids)) if (known := processes.record(pid))]
+    condemned = [known for pid in (*pids, *_children(*pids)) if (known := record(pid))]
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    assert eventually(lambda: not any(map(processes.is_alive, condemned)), seconds=DEATH_SECONDS), condemned
+    assert eventually(lambda: not any(map(is_alive, condemned)), seconds=DEATH_SECONDS), condemned
 
 
 def _children(*pids: int) -> list[int]:

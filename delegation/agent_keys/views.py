@@ -1,10 +1,12 @@
 """`/v1/agents/{id}/keys` and `/v1/key-directories/{tenant_id}`."""
 
-from typing import Final
+from typing import Any, Final
 
+from django.core.validators import RegexValidator
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -14,16 +16,16 @@ from agents.serializers import ReasonSerializer
 from auditlog.actors.requests import caller_of
 from compliance.api.gate import Scope
 from compliance.api.pagination import ok, read_environment
+from compliance.api.rest.fields import ClosedSerializer, RowSerializer, StrictCharField
 from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.schema import ENVIRONMENT, PUBLIC, enveloped, errors
 from compliance.api.rest.views import ApiViewSet, PublicViewSet, operation, validated
 from compliance.core import environments
 from compliance.core.clock import now
 from delegation import proofs
-from delegation.agent_keys import directory, serializers, services
+from delegation.agent_keys import directory, services
 from delegation.agent_keys.errors import AgentKeyExists, AgentKeyNotFound, AgentKeyNotProven
 from delegation.agent_keys.models import AgentKey
-from delegation.agent_keys.serializers import AgentKeySerializer
 
 PROOF: Final = OpenApiParameter(
     "DPoP",
@@ -49,6 +51,30 @@ REGISTERED: Final = OpenApiExample(
 )
 
 
+class AgentJwkSerializer(ClosedSerializer):
+    """A public Ed25519 key (RFC 8037) and no more: a private half is refused."""
+
+    kty = serializers.ChoiceField(choices=["OKP"])
+    crv = serializers.ChoiceField(choices=["Ed25519"])
+    x = StrictCharField(max_length=43, validators=[RegexValidator(r"^[A-Za-z0-9_-]{43}\Z")])
+
+
+class RegisterAgentKeySerializer(serializers.Serializer[Any]):
+    """`POST /v1/agents/{id}/keys`."""
+
+    jwk = AgentJwkSerializer()
+
+
+class AgentKeySerializer(RowSerializer[AgentKey]):
+    """A key of an agent."""
+
+    jwk = AgentJwkSerializer()
+
+    class Meta:
+        model = AgentKey
+        fields = ["id", "agent_id", "thumbprint", "jwk", "created_at", "revoked_at"]
+
+
 class AgentKeyViewSet(ApiViewSet):
     """Keys that agents made themselves."""
 
@@ -65,14 +91,14 @@ class AgentKeyViewSet(ApiViewSet):
             f"{services.MOST_KEYS} keys of an agent are in force; each is registered once in an environment."
         ),
         parameters=[PROOF],
-        request=serializers.RegisterAgentKeySerializer,
+        request=RegisterAgentKeySerializer,
         examples=[REGISTRATION, REGISTERED],
         e404=AgentNotFound.message,
         e409=AgentKeyExists.message,
         e422=AgentKeyNotProven.message,
     )
     def create(self, request: ApiRequest, agent_id: str) -> Response:
-        jwk, moment = validated(serializers.RegisterAgentKeySerializer, request)["jwk"], now()
+        jwk, moment = validated(RegisterAgentKeySerializer, request)["jwk"], now()
         # Before the proof is used up, and whether there is one.
         Agent.objects.for_tenant(request.auth.tenant_id).find(agent_id)
         path, sent = f"/v1/agents/{agent_id}/keys", request.headers.get("DPoP")

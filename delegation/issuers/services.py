@@ -139,16 +139,9 @@ def check(row: TrustedIssuer) -> None:
 def _record(
     row: TrustedIssuer, action: AuditAction, actor: Actor, now: datetime, description: str, **metadata: Any
 ) -> None:
-    auditlog.record(
-        tenant_id=row.tenant_id,
-        action=action,
-        affected_id=row.id,
-        description=description,
-        metadata={
-            "keys": "pinned" if row.jwks else row.jwks_uri or "discovered",
-            **{name: getattr(row, name) for name in RECORDED},
-            **metadata,
-        },
-        actor=actor,
-        now=now,
-    )
+    metadata = {
+        "keys": "pinned" if row.jwks else row.jwks_uri or "discovered",
+        **{name: getattr(row, name) for name in RECORDED},
+        **metadata,
+    }
+    auditlog.record(of=row, action=action, description=description, metadata=metadata, actor=actor, now=now)

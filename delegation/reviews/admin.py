@@ -31,9 +31,15 @@ from compliance.core.errors import Invalid, ServiceError
 from compliance.core.identifiers import parse_id
 from compliance.core.wording import counted
 from delegation.reviews import services
-from delegation.reviews.errors import ItemNotFound
 from delegation.reviews.facts import items_shown
-from delegation.reviews.models import MOST_NOTE, QUARTER, AccessReview, AccessReviewDecision, is_undecided
+from delegation.reviews.models import (
+    MOST_NOTE,
+    QUARTER,
+    AccessReview,
+    AccessReviewDecision,
+    ItemNotFound,
+    is_undecided,
+)
 from people.doors.second_factor import is_shown
 
 ON_A_PAGE = 50

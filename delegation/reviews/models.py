@@ -7,15 +7,41 @@ from django.db.models import CheckConstraint, Count, Exists, Index, OuterRef, Q,
 
 from agents.models import MAX_EMAIL_LENGTH
 from auditlog.vocabulary import Actor, ActorKind
+from compliance.core.errors import Conflict, InvalidState, NotFound
 from compliance.core.identifiers import new_id
 from compliance.core.wording import counted
 from compliance.stores.portions import PATIENCE, JobRows
 from compliance.stores.tenant_keys import TenantForeignKey
-from delegation.reviews.errors import ReviewNotFound
 from tenancy.jobs import AgentOfJob, TenantJob
 
 QUARTER = "quarter"
 MOST_NOTE = 400
+
+
+class ReviewNotFound(NotFound):
+    message = "Access review not found"
+
+
+class ItemNotFound(NotFound):
+    message = "The agent is not part of this access review"
+
+
+class NothingToReview(InvalidState):
+    message = "No agent matches that is not retired"
+
+
+class NothingToReduce(InvalidState):
+    message = (
+        "The agent has no action to remove, or is stopped: its figures must be complete, or name actions"
+    )
+
+
+class AlreadyDecided(Conflict):
+    message = "The agent is decided on already"
+
+
+class ReviewUnfinished(InvalidState):
+    message = "The access review is not finished"
 
 
 class AccessReviewState(models.TextChoices):

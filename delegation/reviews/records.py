@@ -10,8 +10,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from compliance.core.json_values import written
-from delegation.reviews.errors import ReviewUnfinished
-from delegation.reviews.models import AccessReview, AccessReviewDecision
+from delegation.reviews.models import AccessReview, AccessReviewDecision, ReviewUnfinished
 from delegation.token_keys.signed_records import ensure_signed
 
 TYPE: Final = "access-review+jwt"

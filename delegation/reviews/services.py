@@ -27,7 +27,6 @@ from compliance.core.json_values import written
 from compliance.stores.portions import PATIENCE, JobPhase, Jobs
 from compliance.stores.sweeps import each
 from delegation.reviews import records
-from delegation.reviews.errors import AlreadyDecided, ItemNotFound, NothingToReduce, NothingToReview
 from delegation.reviews.facts import facts_of
 from delegation.reviews.models import (
     QUARTER,
@@ -36,6 +35,10 @@ from delegation.reviews.models import (
     AccessReviewItem,
     AccessReviewQuerySet,
     AccessReviewState,
+    AlreadyDecided,
+    ItemNotFound,
+    NothingToReduce,
+    NothingToReview,
 )
 from delegation.stops import services as stops
 from delegation.token_keys.signed_records import root_of
@@ -395,14 +398,9 @@ def _said(review: AccessReview) -> dict[str, Any]:
 def _record(
     review: AccessReview, action: AuditAction, description: str, actor: Actor, now: datetime, **more: Any
 ) -> None:
+    metadata = {**_said(review), "match": review.match, "every": review.every, **more}
     auditlog.record(
-        tenant_id=review.tenant_id,
-        action=action,
-        affected_id=review.id,
-        description=description,
-        metadata={**_said(review), "match": review.match, "every": review.every, **more},
-        actor=actor,
-        now=now,
+        of=review, action=action, description=description, metadata=metadata, actor=actor, now=now
     )
 
 

@@ -16,7 +16,10 @@ from compliance.api.rest.views import ApiViewSet, listing, operation, validated
 from compliance.core.clock import now
 from compliance.core.identifiers import parse_id
 from delegation.reviews import records, services
-from delegation.reviews.errors import (
+from delegation.reviews.facts import items_shown
+from delegation.reviews.models import (
+    AccessReview,
+    AccessReviewQuerySet,
     AlreadyDecided,
     ItemNotFound,
     NothingToReduce,
@@ -24,8 +27,6 @@ from delegation.reviews.errors import (
     ReviewNotFound,
     ReviewUnfinished,
 )
-from delegation.reviews.facts import items_shown
-from delegation.reviews.models import AccessReview, AccessReviewQuerySet
 from delegation.reviews.serializers import (
     OPENING,
     REDUCING,

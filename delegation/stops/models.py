@@ -5,10 +5,22 @@ from django.db.models import CheckConstraint, Index, Q, UniqueConstraint
 
 from auditlog.vocabulary import Actor, ActorKind
 from certificates.models import SERIAL_DIGITS
+from compliance.core.errors import InvalidState, NotFound, TooEarly
 from compliance.stores.portions import JobRows
 from compliance.stores.tenant_keys import TenantForeignKey
-from delegation.stops.errors import StopNotFound
 from tenancy.jobs import AgentOfJob, TenantJob
+
+
+class StopNotFound(NotFound):
+    message = "Stop not found"
+
+
+class StopNotReleasable(InvalidState):
+    message = "Only a finished stop that put certificates on hold can be released"
+
+
+class StopUnderWay(TooEarly):
+    message = "The stop is still running; its receipt follows"
 
 
 class StopState(models.TextChoices):

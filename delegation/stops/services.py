@@ -24,15 +24,23 @@ from certificates import services as certificates
 from certificates.models import AuthorityRole, Certificate, CertificateAuthority
 from certificates.querysets import HOLD
 from compliance.core import environments
+from compliance.core.json_values import written
 from compliance.core.tasks import enqueue_on_commit
 from compliance.stores.portions import JobPhase, Jobs
-from delegation.stops import receipts
-from delegation.stops.errors import StopNotReleasable
-from delegation.stops.models import AgentRelease, KindStop, StopOutcome, StoppedAgent, StopState
-from delegation.token_keys.signed_records import root_of
+from delegation.stops.models import (
+    AgentRelease,
+    KindStop,
+    StopNotReleasable,
+    StopOutcome,
+    StoppedAgent,
+    StopState,
+    StopUnderWay,
+)
+from delegation.token_keys.signed_records import ensure_signed, root_of
 from incidents import services as incidents
 from incidents.models import TouchedAgent
 
+RECEIPT: Final = "halt+jwt"
 CLOCKS: Final = timedelta(minutes=1)
 """By how much the clocks of two processes may differ."""
 MATCHERS: Final[Mapping[str, Callable[[Any], Q]]] = {
@@ -228,7 +236,7 @@ def _finish(stop: KindStop, now: datetime) -> None:
         if stop.state == StopState.RUNNING:
             last = stop.rows.aggregate(last=Max("decided_at"))["last"]
             stop.state, stop.ended_at = StopState.DONE, last or now
-            stop.root = root_of(receipts.lines_of(stop)).hex()
+            stop.root = root_of(lines_of(stop)).hex()
             stop.save(update_fields=["state", "ended_at", "root"])
             counts = {name: getattr(stop, name) for name in ("stopped", "skipped", "failed")}
             said = f"Stop done: {', '.join(f'{count} {name}' for name, count in counts.items())}"
@@ -250,15 +258,8 @@ def _record(
     stop: KindStop, action: AuditAction, description: str, actor: Actor, now: datetime, **more: Any
 ) -> None:
     names = ("match", "revoke", "reason", "reason_code", "matched")
-    auditlog.record(
-        tenant_id=stop.tenant_id,
-        action=action,
-        affected_id=stop.id,
-        description=description,
-        metadata={"stop_id": str(stop.id), **{name: getattr(stop, name) for name in names}, **more},
-        actor=actor,
-        now=now,
-    )
+    metadata = {"stop_id": str(stop.id), **{name: getattr(stop, name) for name in names}, **more}
+    auditlog.record(of=stop, action=action, description=description, metadata=metadata, actor=actor, now=now)
 
 
 def _count(stop: KindStop, now: datetime, **counts: Any) -> None:
@@ -289,6 +290,33 @@ def _leave_untold(stop: KindStop, row_id: int, now: datetime) -> int:
 def _keep(stop: KindStop, row_id: int, now: datetime) -> int:
     """Say of an agent that it could not be released."""
     return stop.rows.filter(id=row_id, release=AgentRelease.PENDING).update(release=AgentRelease.KEPT)
+
+
+def lines_of(stop: KindStop) -> list[dict[str, Any]]:
+    """One line for each agent of the stop, in the order of the tree's leaves."""
+    columns = stop.rows.order_by("id").values_list("agent_id", "serial_number", "decided_at", "outcome")
+    return [
+        {
+            "agent_id": str(agent_id),
+            "serial": serial,
+            "stopped_at": written(decided_at) if outcome == StopOutcome.STOPPED else None,
+            "outcome": outcome,
+        }
+        for agent_id, serial, decided_at, outcome in columns
+    ]
+
+
+def receipt_of(stop: KindStop, *, now: datetime) -> str:
+    """Return the receipt of a stop, signed when first asked for: a JWS over the Merkle root of its lines.
+
+    Raises: StopUnderWay, Unavailable.
+    """
+    if stop.ended_at is None:
+        raise StopUnderWay(retry_after=1)
+    names = ("reason", "reason_code", "revoke", "stopped", "skipped", "failed")
+    claims = {name: getattr(stop, name) for name in names}
+    claims |= {"stop_id": str(stop.id), "count": stop.matched}
+    return ensure_signed(stop, "receipt", claims, typ=RECEIPT, now=now)
 
 
 PHASES: Final[Mapping[str, Sequence[JobPhase[KindStop]]]] = {

@@ -10,9 +10,8 @@ from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.schema import enveloped
 from compliance.api.rest.views import ApiViewSet, listing, operation, validated
 from compliance.core.clock import now
-from delegation.stops import openapi, receipts, services
-from delegation.stops.errors import StopNotFound, StopNotReleasable, StopUnderWay
-from delegation.stops.models import UNFINISHED, KindStop
+from delegation.stops import openapi, services
+from delegation.stops.models import UNFINISHED, KindStop, StopNotFound, StopNotReleasable, StopUnderWay
 from delegation.stops.serializers import (
     SAMPLE,
     BeginStopSerializer,
@@ -89,8 +88,8 @@ class StopViewSet(ApiViewSet):
     )
     def receipt(self, request: ApiRequest, stop_id: str) -> Response:
         stop = _find(request, stop_id)
-        receipt = receipts.receipt_of(stop, now=now())
-        return ok({"receipt": receipt, "lines": receipts.lines_of(stop)})
+        receipt = services.receipt_of(stop, now=now())
+        return ok({"receipt": receipt, "lines": services.lines_of(stop)})
 
 
 def _find(request: ApiRequest, stop_id: str) -> KindStop:

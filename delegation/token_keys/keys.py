@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db import IntegrityError
 
 from auditlog import services as auditlog
-from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
+from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.keys.adaptors import HsmECPrivateKey
 from compliance.keys.registry import backend_for, destroy_if_present, private_key
@@ -170,12 +170,6 @@ def _activate(key: TokenKey, now: datetime) -> None:
 
 
 def _record(action: AuditAction, key: TokenKey, actor: Actor, now: datetime) -> None:
-    auditlog.record(
-        tenant_id=SERVICE_TENANT_ID,
-        action=action,
-        affected_id=key.id,
-        description=f"Token key {key.kid} is {key.status}",
-        metadata={"kid": key.kid, "status": key.status, "active_from": key.active_from.isoformat()},
-        actor=actor,
-        now=now,
-    )
+    description = f"Token key {key.kid} is {key.status}"
+    metadata = {"kid": key.kid, "status": key.status, "active_from": key.active_from.isoformat()}
+    auditlog.record(of=key, action=action, description=description, metadata=metadata, actor=actor, now=now)

@@ -126,12 +126,5 @@ def _keep(agent: Agent, remark: Remark, kind: CommentKind, actor: Actor, now: da
 def _record(
     agent: Agent, action: AuditAction, description: str, actor: Actor, now: datetime, **metadata: Any
 ) -> None:
-    auditlog.record(
-        tenant_id=agent.tenant_id,
-        action=action,
-        affected_id=agent.id,
-        description=description,
-        metadata={"agent_id": str(agent.id), **metadata},
-        actor=actor,
-        now=now,
-    )
+    metadata = {"agent_id": str(agent.id), **metadata}
+    auditlog.record(of=agent, action=action, description=description, metadata=metadata, actor=actor, now=now)

@@ -213,12 +213,5 @@ def _note_unknown(
 
 
 def _record(row: TracedName, action: AuditAction, description: str, actor: Actor, now: datetime) -> None:
-    auditlog.record(
-        tenant_id=row.tenant_id,
-        action=action,
-        affected_id=row.id,
-        description=description,
-        metadata={"source": row.source, "name": row.name, "agent_id": str(row.agent_id)},
-        actor=actor,
-        now=now,
-    )
+    metadata = {"source": row.source, "name": row.name, "agent_id": str(row.agent_id)}
+    auditlog.record(of=row, action=action, description=description, metadata=metadata, actor=actor, now=now)

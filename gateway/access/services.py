@@ -9,14 +9,22 @@ from agents.models import Agent
 from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
+from compliance.core.errors import Conflict, NotFound
 from gateway.deciding import known_policies
-from gateway.errors import AskPolicyNotFound, TooManyAskPolicies
 from gateway.models import AskPolicy, GatewayRoute
 from tenancy.models import Tenant
 
 MOST_POLICIES: Final = 500
 FIELDS: Final = ("ask_from", "always_ask", "ttl_seconds")
 TENANT, AGENT, ROUTE = "tenant", "agent", "route"
+
+
+class AskPolicyNotFound(NotFound):
+    message = "Approval policy not found"
+
+
+class TooManyAskPolicies(Conflict):
+    message = "The tenant has as many approval policies as it can have"
 
 
 def find(*, tenant_id: UUID, applies_to: str) -> AskPolicy:

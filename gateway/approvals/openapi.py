@@ -6,7 +6,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter
 
 from gateway.approvals.models import ApprovalStatus
-from gateway.approvals.waiting import LONGEST_WAIT
+from gateway.approvals.services import LONGEST_WAIT
 
 AGENT_FILTER: Final = OpenApiParameter("agent_id", OpenApiTypes.UUID)
 STATUS_FILTER: Final = OpenApiParameter("status", OpenApiTypes.STR, enum=ApprovalStatus.values)

@@ -1,7 +1,8 @@
-"""Open an approval, decide on it, use its receipt once, and end what has expired."""
+"""Open an approval, wait for its decision, decide on it, use its receipt once, and end what has expired."""
 
 import hashlib
 import secrets
+import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from hmac import compare_digest
@@ -18,6 +19,7 @@ from certificates.models import Certificate, CertificateStatus
 from compliance.console.addresses import prefix_of
 from compliance.core import environments
 from compliance.core.identifiers import new_id
+from compliance.core.shares import AllTaken, SharedSlots
 from compliance.stores import sweeps
 from gateway.approvals import receipts
 from gateway.approvals.errors import (
@@ -26,12 +28,17 @@ from gateway.approvals.errors import (
     NotTheOwner,
     RefusedReason,
     TooManyPending,
+    TooManyWait,
 )
 from gateway.approvals.models import Approval, ApprovalStatus, DeciderKind
 from gateway.approvals.receipts import Receipt
 from webhooks.publishing import publish
 from webhooks.vocabulary import EventName
 
+LONGEST_WAIT: Final = 30
+LOOK_SECONDS: Final = 0.1
+SLOTS: Final = SharedSlots(max(1, settings.WEB_THREADS // 4))
+"""Of one web process, which serves everything else with the threads that are left."""
 MOST_PENDING: Final = 20
 """How many approvals of one agent may wait: more would bury the others in the inbox."""
 SWEPT_AT_ONCE: Final = 500
@@ -307,3 +314,25 @@ def _record(approval: Approval, action: AuditAction, verb: str, actor: Actor, no
         actor=actor,
         now=now,
     )
+
+
+def when_decided(*, tenant_id: UUID, approval_id: Any, seconds: float, now: datetime) -> Approval:
+    """The approval once it is decided or has expired, at the latest after so many seconds.
+
+    Raises: ApprovalNotFound, TooManyWait.
+    """
+    own = Approval.objects.for_tenant(tenant_id)
+    approval = own.find(approval_id)
+    longest = min(seconds, (approval.expires_at - now).total_seconds())
+    if approval.status != ApprovalStatus.PENDING or longest <= 0:
+        return approval
+    end = time.monotonic() + longest
+    try:
+        slot = SLOTS.take(tenant_id)
+    except AllTaken as error:
+        raise TooManyWait(retry_after=1) from error
+    with slot:
+        while time.monotonic() < end and approval.status == ApprovalStatus.PENDING:
+            time.sleep(LOOK_SECONDS)
+            approval = own.find(approval_id)
+    return approval

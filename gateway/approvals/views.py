@@ -12,7 +12,7 @@ from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.views import ApiViewSet, listing, operation, validated
 from compliance.core.clock import now
 from compliance.core.errors import Invalid
-from gateway.approvals import openapi, services, waiting
+from gateway.approvals import openapi, services
 from gateway.approvals.errors import ApprovalNotFound, TooManyPending
 from gateway.approvals.models import Approval, ApprovalStatus
 from gateway.approvals.serializers import (
@@ -90,7 +90,7 @@ class ApprovalViewSet(ApiViewSet):
         e404=ApprovalNotFound.message,
     )
     def retrieve(self, request: ApiRequest, approval_id: str) -> Response:
-        approval = waiting.when_decided(
+        approval = services.when_decided(
             tenant_id=request.auth.tenant_id,
             approval_id=approval_id,
             seconds=_read_wait(request.query_params),
@@ -101,6 +101,6 @@ class ApprovalViewSet(ApiViewSet):
 
 def _read_wait(params: Mapping[str, str]) -> int:
     text = params.get("wait", "0")
-    if text not in map(str, range(waiting.LONGEST_WAIT + 1)):
-        raise Invalid(f"wait must be a whole number from 0 to {waiting.LONGEST_WAIT}")
+    if text not in map(str, range(services.LONGEST_WAIT + 1)):
+        raise Invalid(f"wait must be a whole number from 0 to {services.LONGEST_WAIT}")
     return int(text)

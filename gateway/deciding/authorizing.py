@@ -40,8 +40,7 @@ from gateway.deciding.refusals import (
     signature_refused,
 )
 from gateway.deciding.requests import DecisionRequest, action_of, credential_of, original_of
-from gateway.errors import RouteNotFound
-from gateway.models import GatewayCredential, GatewayRoute
+from gateway.models import GatewayCredential, GatewayRoute, RouteNotFound
 
 _COLUMNS = [field.attname for field in AgentKey._meta.concrete_fields]
 _KEYS = f"""

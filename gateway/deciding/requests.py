@@ -10,10 +10,9 @@ from uuid import UUID
 from agents.models import MAX_ACTION_NAME
 from compliance.api.answers import service_header
 from compliance.api.endpoint import EndpointRequest
-from compliance.core.errors import Forbidden
+from compliance.core.errors import Forbidden, Invalid
 from delegation.agent_keys import message_signatures
 from gateway.deciding.refusals import GatewayRefused, challenge, invalid_token
-from gateway.errors import ActionMissing, RequestNotForwarded
 from gateway.models import GatewayCredential, GatewayRoute
 
 KEY, ROUTE, ACTION, SERIAL = "Gateway-Key", "Gateway-Route", "Action", "Cert-Serial"
@@ -24,6 +23,14 @@ MOST_OF_PATH = 512  # characters of a path that are put on record
 _ACTION = re.compile(r"[\x21\x23-\x5B\x5D-\x7E]+", re.ASCII)
 _HOST = re.compile(r"[^/?#\s]+")  # nothing that would begin a path
 _METHOD = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,32}", re.ASCII)
+
+
+class ActionMissing(Invalid):
+    """The gateway named no action, or none that a scope could hold."""
+
+
+class RequestNotForwarded(Invalid):
+    """The gateway did not say which request a proof belongs to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,9 +68,10 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CitusCluster]:
     try:
         cluster.start()
         for node in cluster.nodes:
-            ensure_role(node, roles[0], attributes="CREATEDB")
-            ensure_role(node, roles[1])
-            ensure_assumable_role(node, django_settings.DATABASE_AUDITOR, by=roles[1])
+            admin = node.url("postgres")
+            ensure_role(admin, roles[0], attributes="CREATEDB")
+            ensure_role(admin, roles[1])
+            ensure_assumable_role(admin, django_settings.DATABASE_AUDITOR, by=roles[1])
         cluster.make_database(NAME, owner=roles[0])
         yield cluster
     finally:

@@ -124,11 +124,11 @@ def test_what_happens_while_redis_is_down_arrives_afterwards(stack: Stack) -> No
     """Nothing is sealed without the broker of the tasks, and so nothing is told until it is back."""
     with receiving(answer(202, b"")) as receiver:
         stream = make_stream(stack, receiver)
-        stack.run("stop", "redis")
+        stack.stop("redis")
         try:
             agents = {retire(stack) for _ in range(3)}
         finally:
-            stack.run("start", "redis")
+            stack.start("redis")
 
         assert eventually(lambda: agents <= set(stopped(pushed(receiver))), seconds=ARRIVAL_SECONDS)
         stack.call("DELETE", f"/v1/ssf/streams?stream_id={stream}")

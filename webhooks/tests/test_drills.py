@@ -168,7 +168,7 @@ def test_redis_flushed_in_a_burst(stack: Stack) -> None:
 
 
 def test_redis_down_throughout(stack: Stack) -> None:
-    stack.run("stop", "redis")
+    stack.stop("redis")
     try:
         with receiving(answer(200)) as receiver:
             webhook = register(stack, receiver)
@@ -177,13 +177,13 @@ def test_redis_down_throughout(stack: Stack) -> None:
             assert len(expected) == 30
             assert all_arrive(receiver, expected)
     finally:
-        stack.run("start", "redis")
+        stack.start("redis")
 
 
 def test_postgresql_restarted_in_a_burst(stack: Stack) -> None:
     def restart() -> None:
-        stack.run("stop", "postgres")
-        stack.run("start", "postgres")
+        stack.stop("postgres")
+        stack.start("postgres")
 
     with receiving(answer(200)) as receiver:
         webhook = register(stack, receiver)

@@ -1,6 +1,6 @@
-"""Databases and roles of a PostgreSQL server."""
+"""Databases and roles of a PostgreSQL server; `admin` is a superuser's address of any of its databases."""
 
-from typing import Any, Protocol
+from typing import Any
 
 import psycopg
 from psycopg.sql import SQL, Composed, Identifier, Literal
@@ -8,17 +8,8 @@ from psycopg.sql import SQL, Composed, Identifier, Literal
 from ..console import StepFailed
 from .postgres import DatabaseRole
 
-Statement = str | Composed
 
-
-class Addressed(Protocol):
-    """A PostgreSQL server that has superusers' addresses."""
-
-    def url(self, database: str, role: DatabaseRole | None = None) -> str:
-        """Return the address of a database; without a role, for the superuser."""
-
-
-def query(url: str, *statements: Statement) -> list[tuple[Any, ...]]:
+def query(url: str, *statements: str | Composed) -> list[tuple[Any, ...]]:
     """Execute the statements on the database at `url`; return the last one's rows. Raises StepFailed."""
     try:
         with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
@@ -30,55 +21,38 @@ def query(url: str, *statements: Statement) -> list[tuple[Any, ...]]:
 
 
 def ensure_database(
-    server: Addressed, name: str, *, owner: DatabaseRole | None = None, template: str = "template1"
+    admin: str, name: str, *, owner: DatabaseRole | None = None, template: str = "template1"
 ) -> None:
     """Create the database `name` unless it exists; without an `owner` it belongs to the superuser."""
-    admin = server.url("postgres")
     if not query(admin, SQL("SELECT 1 FROM pg_database WHERE datname = {}").format(Literal(name))):
         made = SQL("CREATE DATABASE {} TEMPLATE {}").format(Identifier(name), Identifier(template))
         query(admin, made if owner is None else made + SQL(" OWNER {}").format(Identifier(owner.name)))
 
 
-def has_tables(server: Addressed, name: str) -> bool:
-    """Whether the database `name` was ever migrated."""
-    return query(server.url(name), "SELECT to_regclass('django_migrations') IS NOT NULL") == [(True,)]
-
-
-def copy_database(server: Addressed, source: str, name: str, *, owner: DatabaseRole) -> None:
-    """Make the empty database `name` a copy of `source`, on which there are no sessions."""
-    query(server.url("postgres"), SQL("DROP DATABASE {}").format(Identifier(name)))
-    ensure_database(server, name, owner=owner, template=source)
-
-
 def ensure_role(
-    server: Addressed, role: DatabaseRole, *, attributes: str = "NOCREATEDB", member_of: str = ""
+    admin: str, role: DatabaseRole, *, attributes: str = "NOCREATEDB", member_of: str = ""
 ) -> None:
     """Create a role that may sign in, unless it exists, and set its password and attributes.
 
     `member_of` names predefined roles to grant, separated by commas.
     """
-    _ensure_named(server, role.name)
-    name = Identifier(role.name)
+    name = _ensure_named(admin, role.name)
     rights = f"LOGIN NOSUPERUSER NOCREATEROLE NOREPLICATION NOBYPASSRLS {attributes}"
-    query(
-        server.url("postgres"),
-        SQL(f"ALTER ROLE {{}} {rights} PASSWORD {{}}").format(name, Literal(role.password)),
-        *([SQL(f"GRANT {member_of} TO {{}}").format(name)] if member_of else []),
-    )
+    query(admin, SQL(f"ALTER ROLE {{}} {rights} PASSWORD {{}}").format(name, Literal(role.password)))
+    if member_of:
+        query(admin, SQL(f"GRANT {member_of} TO {{}}").format(name))
 
 
-def ensure_assumable_role(server: Addressed, name: str, *, by: DatabaseRole) -> None:
+def ensure_assumable_role(admin: str, name: str, *, by: DatabaseRole) -> None:
     """Create a role that nobody signs in as, unless it exists; `by` may assume it, and inherits nothing."""
-    _ensure_named(server, name)
-    grant = SQL("GRANT {} TO {} WITH INHERIT FALSE").format(Identifier(name), Identifier(by.name))
-    query(server.url("postgres"), grant)
+    grant = SQL("GRANT {} TO {} WITH INHERIT FALSE")
+    query(admin, grant.format(_ensure_named(admin, name), Identifier(by.name)))
 
 
-def _ensure_named(server: Addressed, name: str) -> None:
-    if not query(
-        server.url("postgres"), SQL("SELECT 1 FROM pg_roles WHERE rolname = {}").format(Literal(name))
-    ):
-        query(server.url("postgres"), SQL("CREATE ROLE {}").format(Identifier(name)))
+def _ensure_named(admin: str, name: str) -> Identifier:
+    if not query(admin, SQL("SELECT 1 FROM pg_roles WHERE rolname = {}").format(Literal(name))):
+        query(admin, SQL("CREATE ROLE {}").format(Identifier(name)))
+    return Identifier(name)
 
 
 def drop_databases(url: str, fragment: str) -> None:

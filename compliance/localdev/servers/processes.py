@@ -1,7 +1,4 @@
-"""Programs run to their end, and processes that outlive the command that started them.
-
-A record holds a process's pid and its start time from the kernel: another that gets the pid later differs.
-"""
+"""Programs run to their end, and processes that outlive the command that started them."""
 
 import os
 import signal
@@ -10,51 +7,24 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..console import StepFailed
-from ..state import read_json, write_json
 
 PROC = Path("/proc")
-GRACE_SECONDS = 20.0
 LOG_LIMIT = 20 * 1024 * 1024
 
-Steps = Sequence[tuple[signal.Signals, float]]
-"""Signals to send in turn, each with the seconds to wait after it."""
 
+def running(pid_file: Path) -> int | None:
+    """Return the process that `pid_file` names if it works in the file's folder, as the writer of it does.
 
-class Record(NamedTuple):
-    """One process; `started` in clock ticks since boot."""
-
-    pid: int
-    started: int
-
-
-def record(pid: int) -> Record | None:
-    """Return the record of a live process; None if it has ended or is a zombie."""
+    Another process that got the pid since works elsewhere, and a zombie nowhere.
+    """
     try:
-        text = (PROC / str(pid) / "stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
+        pid = pid_file.read_text().partition("\n")[0].strip()
+    except OSError:
         return None
-    fields = text[text.rindex(")") + 2 :].split()
-    return None if fields[0] in "ZX" else Record(pid, int(fields[19]))
-
-
-def is_alive(process: Record) -> bool:
-    return record(process.pid) == process
-
-
-def save(path: Path, pid: int) -> None:
-    """Record the process in `path` if it lives."""
-    if (process := record(pid)) is not None:
-        write_json(path, process._asdict())
-
-
-def load(path: Path) -> Record | None:
-    """Return the process recorded in `path` if it lives."""
-    stored = read_json(path)
-    process = Record(stored.get("pid", 0), stored.get("started", 0))
-    return process if is_alive(process) else None
+    return int(pid) if pid.isdigit() and works_in(int(pid), pid_file.parent) else None
 
 
 def spawn(
@@ -111,7 +81,7 @@ class Terminated(KeyboardInterrupt):
 def run_foreground(command: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> int:
     """Run a child on our terminal; return its exit code (128 + signal, as shells do).
 
-    On an interrupt the child gets `GRACE_SECONDS` to clean up; then the interrupt is raised again.
+    On an interrupt the child gets 20 seconds to clean up; then the interrupt is raised again.
     """
     child = subprocess.Popen(command, env=env, cwd=cwd)
     try:
@@ -120,23 +90,27 @@ def run_foreground(command: Sequence[str], *, env: Mapping[str, str], cwd: Path)
         if isinstance(interrupt, Terminated):
             child.send_signal(signal.SIGINT)
         try:
-            child.wait(timeout=GRACE_SECONDS)
+            child.wait(timeout=20)
         except (subprocess.TimeoutExpired, KeyboardInterrupt):
             child.kill()
             child.wait()
         raise
 
 
-def stop(process: Record | None, name: str, *, steps: Steps) -> bool:
-    """Send each signal in turn and wait; return whether the process ran. Raises StepFailed if it survives."""
-    if process is None:
+def stop(pid_file: Path, name: str, *, steps: Sequence[tuple[signal.Signals, float]]) -> bool:
+    """Send each signal of `steps` and wait so many seconds; return whether the process ran.
+
+    Raises StepFailed if it survives.
+    """
+    pid, folder = running(pid_file), pid_file.parent
+    if pid is None:
         return False
     for number, seconds in steps:
-        if is_alive(process):
-            send(process.pid, number)
-            wait_until(lambda: not is_alive(process), seconds=seconds)
-    if is_alive(process):
-        raise StepFailed(f"{name} (pid {process.pid}) won't stop", hint="end that process by hand")
+        if works_in(pid, folder):
+            send(pid, number)
+            wait_until(lambda: not works_in(pid, folder), seconds=seconds)
+    if works_in(pid, folder):
+        raise StepFailed(f"{name} (pid {pid}) won't stop", hint="end that process by hand")
     return True
 
 
@@ -161,14 +135,14 @@ def marked(marker: str) -> Iterator[int]:
     wanted = os.fsencode(marker)
     for pid in _pids():
         with suppress(OSError):
-            if wanted in (PROC / str(pid) / "environ").read_bytes().split(b"\0") and record(pid):
+            if wanted in (PROC / str(pid) / "environ").read_bytes().split(b"\0"):
                 yield pid
 
 
 def works_in(pid: int, folder: Path) -> bool:
     """Whether the live process `pid` has `folder` as its working directory."""
     try:
-        return (PROC / str(pid) / "cwd").readlink() == folder and record(pid) is not None
+        return (PROC / str(pid) / "cwd").readlink() == folder
     except OSError:
         return False
 

@@ -7,20 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from psycopg.sql import SQL, Identifier
+
 from ..console import step
 from ..environment import Given, given_servers, has_own_tokens, merged, service_name
 from ..layout import Layout
 from ..ports import HOST, WEB_DEFAULT
 from ..state import load_secrets, locked, read_json
 from . import processes
-from .databases import (
-    Addressed,
-    copy_database,
-    ensure_assumable_role,
-    ensure_database,
-    ensure_role,
-    has_tables,
-)
+from .databases import ensure_assumable_role, ensure_database, ensure_role, query
 from .postgres import DatabaseRole, PostgresServer, reachable_folder
 from .redis import RedisServer
 from .softhsm import SoftHsm, find_module
@@ -43,12 +38,8 @@ class Servers:
 
     @cached_property
     def postgres(self) -> PostgresServer:
-        return PostgresServer(
-            reachable_folder(self.layout.local / "postgres"),
-            ports=self.layout.ports,
-            log=self.layout.log / "postgres.log",
-            password=self.secrets["postgres_password"],
-        )
+        folder, log = reachable_folder(self.layout.local / "postgres"), self.layout.log / "postgres.log"
+        return PostgresServer(folder, self.layout.ports, log, self.secrets["postgres_password"])
 
     @cached_property
     def redis(self) -> RedisServer:
@@ -63,15 +54,9 @@ class Servers:
         return self.tokens_in(self.layout.local / "softhsm")
 
     def tokens_in(self, folder: Path, *, shards: int = SHARDS) -> SoftHsm:
-        name = service_name(os.environ)
-        return SoftHsm(
-            folder=folder,
-            module=self.module,
-            labels=(f"{name}-live", f"{name}-test"),
-            user_pin=self.secrets["pkcs11_user_pin"],
-            so_pin=self.secrets["pkcs11_so_pin"],
-            shards=shards,
-        )
+        labels = f"{service_name(os.environ)}-live", f"{service_name(os.environ)}-test"
+        pins = self.secrets["pkcs11_user_pin"], self.secrets["pkcs11_so_pin"]
+        return SoftHsm(folder, self.module, labels, *pins, shards)
 
     def database_names(self) -> tuple[str, str]:
         name = service_name(os.environ)
@@ -96,9 +81,8 @@ class Servers:
         if self.given.redis is None and self.redis.running() is None:
             with step("Valkey"):
                 self.redis.start()
-        if not has_own_tokens(os.environ) and not self.softhsm.made():
-            with step("SoftHSM tokens"):
-                self.softhsm.ensure()
+        if not has_own_tokens(os.environ):
+            self.softhsm.ensure()
 
     def start_postgres(self) -> None:
         """Start PostgreSQL with its roles and databases, unless DATABASE_URL gives another."""
@@ -106,25 +90,28 @@ class Servers:
             return
         with nullcontext() if self.postgres.running() is not None else step("PostgreSQL"):
             self.postgres.start()
-            self.make_roles(self.postgres)
-            for name in self.database_names():
-                ensure_database(self.postgres, name, owner=self.role("owner"))
+            self.make_databases(self.postgres.url("postgres"))
+
+    def make_databases(self, admin: str) -> None:
+        """Make the roles and databases of the service on a server, unless they exist."""
+        ensure_role(admin, self.role("owner"), attributes="CREATEDB", member_of=DEVELOPMENT_ROLES)
+        ensure_role(admin, self.role("service"))
+        ensure_role(admin, self.role("reader"))
+        ensure_assumable_role(admin, self.auditor(), by=self.role("service"))
+        for name in self.database_names():
+            ensure_database(admin, name, owner=self.role("owner"))
 
     def lack_tables(self) -> bool:
         """Whether the databases are embedded and were never migrated."""
-        names = self.database_names()
-        return self.given.databases is None and not any(has_tables(self.postgres, name) for name in names)
+        migrated = "SELECT 1 WHERE to_regclass('django_migrations') IS NOT NULL"
+        urls = map(self.postgres.url, self.database_names())
+        return self.given.databases is None and not any(query(url, migrated) for url in urls)
 
     def copy_tables(self) -> None:
         """Make the embedded test database a copy of the live one: to migrate it, too, takes longer."""
-        copy_database(self.postgres, *self.database_names(), owner=self.role("owner"))
-
-    def make_roles(self, server: Addressed) -> None:
-        """Make the roles of the service on a server, unless they exist."""
-        ensure_role(server, self.role("owner"), attributes="CREATEDB", member_of=DEVELOPMENT_ROLES)
-        ensure_role(server, self.role("service"))
-        ensure_role(server, self.role("reader"))
-        ensure_assumable_role(server, self.auditor(), by=self.role("service"))
+        admin, (live, test) = self.postgres.url("postgres"), self.database_names()
+        query(admin, SQL("DROP DATABASE {}").format(Identifier(test)))
+        ensure_database(admin, test, owner=self.role("owner"), template=live)
 
     def stop_if_unused(self) -> bool:
         """Stop the embedded servers, unless the users' lock is held; return whether they were stopped."""
@@ -138,27 +125,25 @@ class Servers:
 
     def base_url(self) -> str:
         """Return the address of the running or the next web server."""
-        running = processes.load(self.layout.supervisor) is not None
+        running = processes.running(self.layout.supervisor) is not None
         port = read_json(self.layout.parts).get("port") if running else os.environ.get("PORT")
-        port = port or read_json(self.layout.ports).get("web") or WEB_DEFAULT
-        return f"http://{HOST}:{port}"
+        return f"http://{HOST}:{port or read_json(self.layout.ports).get('web') or WEB_DEFAULT}"
 
     def database_urls(self, kind: str = "service") -> tuple[str, str]:
         """Return the live and the test database, for the role of `kind`; those given have one role."""
         live, test = (self.postgres.url(name, self.role(kind)) for name in self.database_names())
         return self.given.databases or (live, test)
 
-    def operator_contract(self) -> dict[str, str]:
-        """Return the variables for operators' commands: the databases as their owner, and as the reader."""
-        if self.given.databases is not None:
-            return {}
-        owner = _pair("DATABASE_OWNER_URL", self.database_urls("owner"))
-        return owner | _pair("DATABASE_READER_URL", self.database_urls("reader"))
+    def _databases(self, kind: str, name: str) -> dict[str, str]:
+        return dict(zip((name, f"TEST_{name}"), self.database_urls(kind), strict=True))
 
-    def contract(self, *, base_url: str | None = None) -> dict[str, str]:
-        """Return the service's variables over the servers as they are."""
+    def environment(self, *, base_url: str | None = None, operator: bool = False) -> dict[str, str]:
+        """Return the environment of a process of the service over the servers as they are.
+
+        An `operator`'s process, which may migrate, knows the databases as their owner, and as the reader.
+        """
         redis = self.given.redis or self.redis.url()
-        return {
+        own = {
             "ALLOWED_HOSTS": "127.0.0.1,localhost",
             "BASE_URL": base_url or self.base_url(),
             "EVENT_ARCHIVE_DIR": str(self.layout.archive),
@@ -175,21 +160,18 @@ class Servers:
             "WEB_WORKERS": "2",
             "LOG_FORMAT": "console",
             **self.softhsm.environment(),
-            **_pair("DATABASE_URL", self.database_urls()),
+            **self._databases("service", "DATABASE_URL"),
             "DATABASE_AUDITOR": self.auditor(),
             "DATABASE_READER": self.role("reader").name,
             "REDIS_URL": redis,
             "BROKER_URL": redis,
+            "DJANGO_SETTINGS_MODULE": "compliance.settings",
+            "PYTHONPATH": str(self.layout.root),
         }
-
-    def environment(self, *, base_url: str | None = None, operator: bool = False) -> dict[str, str]:
-        """Return the whole environment of a Django process; `operator`: of one that migrates."""
-        contract = self.contract(base_url=base_url) | (self.operator_contract() if operator else {})
-        return merged(contract, os.environ, self.layout)
-
-
-def _pair(name: str, urls: tuple[str, str]) -> dict[str, str]:
-    return {name: urls[0], f"TEST_{name}": urls[1]}
+        if operator and self.given.databases is None:
+            own |= self._databases("owner", "DATABASE_OWNER_URL")
+            own |= self._databases("reader", "DATABASE_READER_URL")
+        return merged(own, os.environ)
 
 
 @contextmanager

@@ -2,23 +2,28 @@
 
 import json
 import os
+import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..console import StepFailed
+from ..console import StepFailed, step
 from ..layout import ROOT
-from ..setup.softhsm_package import fetch_module
 from ..state import write_private
 from .processes import captured, tail
 
-SYSTEM_FOLDERS = (
-    "lib/softhsm",
-    "lib64/softhsm",
-    "lib64/pkcs11",
-    "local/lib/softhsm",
-    "lib/*-linux-gnu/softhsm",
+LIBRARY = "libsofthsm2.so"
+PLACES = ("lib/softhsm", "lib64/softhsm", "lib64/pkcs11", "local/lib/softhsm", "lib/*-linux-gnu/softhsm")
+INSTALL_HINT = (
+    "install SoftHSM (Debian, Ubuntu: apt-get install softhsm2; Fedora: dnf install softhsm; "
+    "Alpine: apk add softhsm), or set PKCS11_MODULE to a PKCS#11 library"
 )
+CONFIGURATION = """\
+directories.tokendir = {tokens}
+objectstore.backend = file
+log.level = ERROR
+slots.removable = false
+"""
 
 
 @dataclass(frozen=True)
@@ -54,39 +59,26 @@ class SoftHsm:
             "PKCS11_TEST_PIN": self.user_pin,
         }
 
-    @property
-    def _stamp(self) -> Path:
-        return self.folder / "made"
-
-    def made(self) -> bool:
-        """Whether the tokens were made, and are where the configuration says."""
-        is_configured = self.conf.exists() and self.conf.read_text() == self._configuration()
-        return is_configured and self._stamp.exists()
-
     def ensure(self) -> None:
         """Write the configuration, and initialise the tokens unless that was done.
 
         A token that was made and is now gone is not replaced: certificates depend on its keys.
         """
-        (self.folder / "tokens").mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_private(self.conf, self._configuration())
-        if not self._stamp.exists():
-            shards = [f"{label}-{number:02}" for label in self.labels for number in range(self.shards)]
-            self._initialise([*self.labels, *shards])
-            self._stamp.touch()
-
-    def _configuration(self) -> str:
-        lines = ("objectstore.backend = file", "log.level = ERROR", "slots.removable = false", "")
-        return "\n".join((f"directories.tokendir = {self.folder / 'tokens'}", *lines))
-
-    def _initialise(self, labels: list[str]) -> None:
+        tokens, stamp = self.folder / "tokens", self.folder / "made"
+        tokens.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_private(self.conf, CONFIGURATION.format(tokens=tokens))
+        if stamp.exists():
+            return
+        shards = [f"{label}-{number:02}" for label in self.labels for number in range(self.shards)]
+        order = {"labels": [*self.labels, *shards], "user_pin": self.user_pin, "so_pin": self.so_pin}
         # In a process of its own: the library reads its configuration once, and may crash.
-        order = {"labels": labels, "user_pin": self.user_pin, "so_pin": self.so_pin}
         command = [sys.executable, "-m", "compliance.keys.pkcs11.provisioning"]
-        done = captured(command, text=json.dumps(order), env=os.environ | self.environment(), cwd=ROOT)
+        with step("SoftHSM tokens"):
+            done = captured(command, text=json.dumps(order), env=os.environ | self.environment(), cwd=ROOT)
         if done.returncode != 0:
             hint = f"check {self.module}, or remove {self.folder} to start with new tokens"
             raise StepFailed(f"the SoftHSM tokens can't be made: {tail(done, 1)}", hint=hint)
+        stamp.touch()
 
 
 def find_module(folder: Path) -> Path:
@@ -95,5 +87,15 @@ def find_module(folder: Path) -> Path:
         if not Path(given).is_file():
             raise StepFailed(f"PKCS11_MODULE={given} is no file", hint="correct or unset PKCS11_MODULE")
         return Path(given)
-    installed = (path for place in SYSTEM_FOLDERS for path in Path("/usr").glob(f"{place}/libsofthsm2.so"))
-    return next((path for path in installed if path.is_file()), None) or fetch_module(folder)
+    for place in PLACES:
+        for path in Path("/usr").glob(f"{place}/{LIBRARY}"):
+            if path.is_file():
+                return path
+    if not folder.exists():
+        if shutil.which("apt-get") is None:
+            raise StepFailed("SoftHSM was not found on this system", hint=INSTALL_HINT)
+        with step("SoftHSM from the distribution's package"):
+            done = captured([str(ROOT / "compliance/localdev/fetch-softhsm"), str(folder)])
+            if done.returncode != 0:
+                raise StepFailed(f"SoftHSM can't be fetched: {tail(done)}", hint=INSTALL_HINT)
+    return next(path for path in folder.rglob(LIBRARY) if not path.is_symlink())

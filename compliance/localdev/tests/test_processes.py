@@ -35,38 +35,35 @@ def sleeper(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     child.wait()
 
 
-def record_of(child: subprocess.Popen[bytes]) -> processes.Record:
-    record = processes.record(child.pid)
-    assert record is not None
-    return record
+@pytest.fixture
+def pid_file(sleeper: subprocess.Popen[bytes], tmp_path: Path) -> Path:
+    file = tmp_path / "server.pid"
+    file.write_text(f"{sleeper.pid}\n")
+    return file
 
 
-def test_a_record_is_found_again(sleeper: subprocess.Popen[bytes], tmp_path: Path) -> None:
-    record = record_of(sleeper)
-
-    processes.save(tmp_path / "record.json", sleeper.pid)
-
-    assert processes.load(tmp_path / "record.json") == record
+def test_process_is_found_by_its_pid_file(sleeper: subprocess.Popen[bytes], pid_file: Path) -> None:
+    assert processes.running(pid_file) == sleeper.pid
 
 
-def test_a_pid_used_again_is_not_our_process(sleeper: subprocess.Popen[bytes]) -> None:
-    assert not processes.is_alive(record_of(sleeper)._replace(started=1))
+def test_a_pid_used_again_is_not_our_process(pid_file: Path) -> None:
+    pid_file.write_text(str(os.getpid()))
+
+    assert processes.running(pid_file) is None
 
 
-def test_a_zombie_counts_as_gone(sleeper: subprocess.Popen[bytes]) -> None:
-    record = record_of(sleeper)
-
+def test_a_zombie_counts_as_gone(sleeper: subprocess.Popen[bytes], pid_file: Path) -> None:
     sleeper.send_signal(signal.SIGKILL)
 
-    assert processes.wait_until(lambda: not processes.is_alive(record), seconds=60)
+    assert processes.wait_until(lambda: processes.running(pid_file) is None, seconds=60)
     assert sleeper.returncode is None
 
 
-@pytest.mark.parametrize("content", ["{}", '{"pid": "x", "started": 1}'])
-def test_a_damaged_record_means_nobody(tmp_path: Path, content: str) -> None:
-    (tmp_path / "record.json").write_text(content)
+@pytest.mark.parametrize("content", ["", "x", "-1", "99999999999"])
+def test_a_damaged_pid_file_means_nobody(tmp_path: Path, content: str) -> None:
+    (tmp_path / "server.pid").write_text(content)
 
-    assert processes.load(tmp_path / "record.json") is None
+    assert processes.running(tmp_path / "server.pid") is None
 
 
 def test_a_daemon_has_its_own_session_and_is_found_by_mark_and_folder(
@@ -80,8 +77,9 @@ def test_a_daemon_has_its_own_session_and_is_found_by_mark_and_folder(
 def test_a_process_that_ignores_the_first_signal_gets_the_next(tmp_path: Path) -> None:
     child = processes.spawn(STUBBORN, log=tmp_path / "log", env=os.environ, cwd=tmp_path)
     assert processes.wait_until(lambda: (tmp_path / "log").read_bytes() != b"", seconds=60)
+    (tmp_path / "server.pid").write_text(str(child.pid))
 
-    assert processes.stop(record_of(child), "the child", steps=STEPS)
+    assert processes.stop(tmp_path / "server.pid", "the child", steps=STEPS)
 
     assert child.wait() == -signal.SIGKILL
 

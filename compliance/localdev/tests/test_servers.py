@@ -15,12 +15,10 @@ from compliance.localdev.console import StepFailed
 from compliance.localdev.ports import HOST
 from compliance.localdev.servers import processes
 from compliance.localdev.servers.databases import (
-    copy_database,
     drop_databases,
     ensure_assumable_role,
     ensure_database,
     ensure_role,
-    has_tables,
     query,
 )
 from compliance.localdev.servers.postgres import SUPERUSER, DatabaseRole, PostgresServer
@@ -68,10 +66,8 @@ def redis(tmp_path: Path) -> Iterator[RedisServer]:
     server.stop()
 
 
-def kill(process: processes.Record | None) -> None:
-    assert process is not None
-    processes.send(process.pid, signal.SIGKILL)
-    processes.wait_until(lambda: not processes.is_alive(process), seconds=60)
+def kill(server: PostgresServer | RedisServer) -> None:
+    assert processes.stop(server.pid_file, "the server", steps=((signal.SIGKILL, 60.0),))
 
 
 def test_postgres_is_new_enough_durable_and_not_started_twice(postgres: PostgresServer) -> None:
@@ -91,12 +87,12 @@ def test_postgres_wants_its_password(postgres: PostgresServer) -> None:
 
 
 def test_a_killed_postgres_comes_back_with_its_data(postgres: PostgresServer) -> None:
-    ensure_database(postgres, "odd 'name\"")
-    ensure_database(postgres, "odd 'name\"")
+    ensure_database(postgres.url("postgres"), "odd 'name\"")
+    ensure_database(postgres.url("postgres"), "odd 'name\"")
     query(postgres.url("odd 'name\""), "CREATE TABLE kept AS SELECT 42 AS answer")
     port = postgres.port()
 
-    kill(postgres.running())
+    kill(postgres)
 
     assert postgres.running() is None
     assert postgres.start()
@@ -130,9 +126,8 @@ OWNER = DatabaseRole("the 'owner\"", "it's p@ss:word")
 
 def test_role_signs_in_and_is_no_superuser(postgres: PostgresServer) -> None:
     for password in ("first", OWNER.password):
-        ensure_role(
-            postgres, DatabaseRole(OWNER.name, password), attributes="CREATEDB", member_of="pg_monitor"
-        )
+        role = DatabaseRole(OWNER.name, password)
+        ensure_role(postgres.url("postgres"), role, attributes="CREATEDB", member_of="pg_monitor")
 
     url = postgres.url("postgres", OWNER)
 
@@ -149,10 +144,10 @@ def test_role_signs_in_and_is_no_superuser(postgres: PostgresServer) -> None:
 
 
 def test_role_that_another_assumes_signs_in_nowhere_and_lends_it_nothing(postgres: PostgresServer) -> None:
-    ensure_role(postgres, OWNER)
+    ensure_role(postgres.url("postgres"), OWNER)
 
     for _ in range(2):
-        ensure_assumable_role(postgres, "an 'auditor\"", by=OWNER)
+        ensure_assumable_role(postgres.url("postgres"), "an 'auditor\"", by=OWNER)
 
     question = "SELECT current_user, pg_has_role('an ''auditor\"', 'USAGE')"
     url = postgres.url("postgres", OWNER)
@@ -167,7 +162,7 @@ def test_service_as_a_superuser_is_told(
     settings.DATABASE_OWNERS = {
         "default": {"USER": SUPERUSER, "PASSWORD": postgres.password, "PORT": str(postgres.port())}
     }
-    ensure_database(postgres, connections["default"].settings_dict["NAME"])
+    ensure_database(postgres.url("postgres"), connections["default"].settings_dict["NAME"])
 
     with as_owner("default"):
         told = excesses("default")
@@ -177,7 +172,7 @@ def test_service_as_a_superuser_is_told(
 
 def test_databases_of_a_run_are_dropped_with_their_sessions(postgres: PostgresServer) -> None:
     for name in ("test_live_r12ab", "test_live_r12ab_gw0", "stays"):
-        ensure_database(postgres, name)
+        ensure_database(postgres.url("postgres"), name)
 
     drop_databases(postgres.url("postgres"), "r12ab")
 
@@ -197,7 +192,7 @@ def test_a_killed_valkey_comes_back(redis: RedisServer) -> None:
     assert ping(redis.url())
     assert not ping(redis.url().replace("password", "guess"))
 
-    kill(redis.running())
+    kill(redis)
 
     assert redis.running() is None
     assert redis.start()
@@ -207,26 +202,21 @@ def test_a_killed_valkey_comes_back(redis: RedisServer) -> None:
 def test_tokens_are_made_once_and_not_replaced(tmp_path: Path) -> None:
     module = find_module(tmp_path / "package")
     tokens = SoftHsm(tmp_path / "soft hsm", module, ("one", "two"), user_pin="12345678", so_pin="87654321")
-    assert not tokens.made()
 
     tokens.ensure()
     made = sorted((tokens.folder / "tokens").iterdir())
     tokens.ensure()
 
-    assert tokens.made()
     assert len(made) == 2
     assert sorted((tokens.folder / "tokens").iterdir()) == made
 
 
 def test_database_is_copied_with_its_tables(postgres: PostgresServer) -> None:
-    owner = DatabaseRole("owner of both", "secret")
-    ensure_role(postgres, owner)
-    for name in ("source", "copy"):
-        ensure_database(postgres, name, owner=owner)
-    assert not has_tables(postgres, "source")
+    owner, admin = DatabaseRole("owner of both", "secret"), postgres.url("postgres")
+    ensure_role(admin, owner)
+    ensure_database(admin, "source", owner=owner)
     query(postgres.url("source", owner), "CREATE TABLE django_migrations AS SELECT 7 AS id")
 
-    copy_database(postgres, "source", "copy", owner=owner)
+    ensure_database(admin, "copy", owner=owner, template="source")
 
-    assert has_tables(postgres, "copy")
     assert query(postgres.url("copy", owner), "SELECT id FROM django_migrations") == [(7,)]

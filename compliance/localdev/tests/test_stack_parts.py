@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from compliance.localdev.servers.redis import quoted
+from compliance.localdev.install import fingerprint
 from compliance.localdev.servers.supervisor import commands
-from compliance.localdev.setup.install import fingerprint
-from compliance.localdev.status import PartStatus, as_table
 from compliance.localdev.testing import with_suffix
 
 ENVIRONMENT = {"WEB_WORKERS": "3"}
@@ -42,22 +40,3 @@ def test_changed_requirements_change_the_fingerprint(tmp_path: Path) -> None:
 
     assert fingerprint(["a.txt", "b.txt"], tmp_path) != before
     assert fingerprint(["a.txt"], tmp_path) != fingerprint(["b.txt"], tmp_path)
-
-
-def test_a_folders_name_is_quoted_for_valkey() -> None:
-    assert quoted('/a "b" \\c') == '"/a \\"b\\" \\\\c"'
-
-
-def test_status_shows_one_line_for_each_part() -> None:
-    table = as_table(
-        [
-            PartStatus("web", up=True, pid=7, where="http://x"),
-            PartStatus("beat", up=False, pid=None, where=""),
-        ]
-    )
-
-    first, second = table.splitlines()
-
-    assert first.startswith("✓ web")
-    assert "pid 7" in first
-    assert second.startswith("✗ beat")

@@ -14,8 +14,7 @@ from compliance.core.clock import now
 from compliance.core.errors import Unavailable
 from compliance.stores.portions import PATIENCE
 from delegation.reviews import records, services
-from delegation.reviews.errors import AlreadyDecided
-from delegation.reviews.models import AccessReviewItem
+from delegation.reviews.models import AccessReviewItem, AlreadyDecided
 from delegation.reviews.tests.factories import decide, make_scoped_agent, open_review
 from delegation.stops.tests.factories import make_stop, release_stop
 from tenancy.models import Tenant

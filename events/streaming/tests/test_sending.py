@@ -26,8 +26,7 @@ from compliance.tests.ocsf import problems
 from events import tasks
 from events.streaming import sending
 from events.streaming.models import StreamPosition
-from events.streaming.s3 import signed_headers
-from events.streaming.sending import FIRST_PAUSE, LONGEST_PAUSE, positions, send_new
+from events.streaming.sending import FIRST_PAUSE, LONGEST_PAUSE, positions, send_new, signed_headers
 from events.streaming.tests.receiving import Syslog, certificate, syslog
 from events.tests.conftest import World
 from events.tests.factories import store_event

@@ -14,7 +14,7 @@ from compliance.core.environments import Environment
 from compliance.tests.client import ApiClient
 from compliance.tests.threads import in_thread
 from delegation.tests.factories import make_token_key
-from gateway.approvals import waiting
+from gateway.approvals import services
 from gateway.approvals.models import Approval
 from gateway.approvals.tests.factories import DETAILS, HOUR, decide, make_approval, make_approved, use
 from gateway.tests.factories import make_permitted_agent
@@ -138,7 +138,7 @@ def test_a_wait_ends_in_time(client: ApiClient, agent: Agent) -> None:
 def test_a_wait_beyond_the_tenants_share_is_told_when_to_come_again(client: ApiClient, agent: Agent) -> None:
     path = f"{PATH}/{make_approval(agent).id}"
 
-    with waiting.SLOTS.take(agent.tenant_id):
+    with services.SLOTS.take(agent.tenant_id):
         refused, at_once = client.get(f"{path}?wait=30"), client.get(path)
 
     assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from compliance.localdev.console import StepFailed
 from compliance.localdev.ports import HOST
-from compliance.localdev.servers.databases import Addressed, ensure_database, query
+from compliance.localdev.servers.databases import ensure_database, query
 from compliance.localdev.servers.postgres import (
     SUPERUSER,
     DatabaseRole,
@@ -138,16 +138,10 @@ class CitusCluster:
         if self.home != self.folder:
             shutil.rmtree(self.home, ignore_errors=True)
 
-    def make_database(
-        self, name: str, *, owner: DatabaseRole, coordinator: Addressed | None = None, port: int = 0
-    ) -> None:
-        """Make a database with the extension on every node, and let the nodes know each other.
-
-        Another server may take the place of the coordinator, which the workers then reach at `port`.
-        """
-        first, first_port = coordinator or self.coordinator, port or self.coordinator.port()
-        for node in (first, *self.worker_nodes):
-            ensure_database(node, name, owner=owner)
+    def make_database(self, name: str, *, owner: DatabaseRole) -> None:
+        """Make a database with the extension on every node, and let the nodes know each other."""
+        for node in self.nodes:
+            ensure_database(node.url("postgres"), name, owner=owner)
             # The extension hands the schema's owner on to the workers, which `pg_database_owner` cannot be.
             query(
                 node.url(name),
@@ -155,7 +149,8 @@ class CitusCluster:
                 "CREATE EXTENSION IF NOT EXISTS citus",
             )
         known = (f"SELECT citus_add_node('{HOST}', {node.port()})" for node in self.worker_nodes)
-        query(first.url(name), f"SELECT citus_set_coordinator_host('{HOST}', {first_port})", *known)
+        coordinator = f"SELECT citus_set_coordinator_host('{HOST}', {self.coordinator.port()})"
+        query(self.coordinator.url(name), coordinator, *known)
 
     def passwords(self) -> str:
         """Return the password file by which a node signs in to the others, and to itself as `localhost`."""

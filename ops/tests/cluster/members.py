@@ -11,6 +11,7 @@ from typing import Protocol
 
 from compliance.localdev.servers import processes
 from compliance.localdev.servers.redis import RedisServer
+from compliance.tests.waiting import Record, is_alive, record
 
 RESTART_SECONDS = 0.1
 POLL_SECONDS = 0.1
@@ -47,8 +48,7 @@ class ValkeyServer:
         self.server.start()
 
     def kill(self) -> None:
-        if (process := self.server.running()) is not None:
-            processes.stop(process, self.name, steps=((signal.SIGKILL, 10.0),))
+        processes.stop(self.server.pid_file, self.name, steps=((signal.SIGKILL, 10.0),))
 
 
 @dataclass
@@ -65,10 +65,10 @@ class Program:
     log: Path
     works_in: Path | None = None
     before: Callable[[], None] = lambda: None
-    process: processes.Record | None = None
+    process: Record | None = None
 
     def is_alive(self) -> bool:
-        return self.process is not None and processes.is_alive(self.process)
+        return self.process is not None and is_alive(self.process)
 
     def start(self) -> None:
         self.before()
@@ -76,7 +76,7 @@ class Program:
         child = processes.spawn(self.command, log=self.log, env=environment, cwd=self.folder)
         # Its end is seen by the record; a thread collects the zombie.
         threading.Thread(target=child.wait, daemon=True).start()
-        self.process = processes.record(child.pid)
+        self.process = record(child.pid)
 
     def kill(self) -> None:
         """Kill the group first, so that nobody is left to restart what is killed after it."""

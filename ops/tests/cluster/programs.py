@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compliance.localdev.console import StepFailed
+from compliance.localdev.install import prepare
 from compliance.localdev.layout import Layout
 from compliance.localdev.servers.postgres import postgres_bin
-from compliance.localdev.setup.install import prepare
 
 PLACES = ("/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin")
 

@@ -23,7 +23,6 @@ from compliance.localdev.console import StepFailed, step
 from compliance.localdev.environment import service_name
 from compliance.localdev.ports import HOST, private_port
 from compliance.localdev.servers import processes
-from compliance.localdev.servers.databases import ensure_database
 from compliance.localdev.servers.postgres import DatabaseRole
 from compliance.localdev.servers.redis import RedisServer
 from compliance.localdev.servers.servers import Servers
@@ -115,8 +114,8 @@ class Cluster:
         """Return the environment of a process of the service."""
         owner, role = self.servers.role("owner"), self.servers.role("service")
         live, test = self.servers.database_names()
-        contract = self.servers.contract(base_url=self.base_url)
-        given = {name: value for name, value in (os.environ | contract).items() if not name.endswith("_PIN")}
+        whole = self.servers.environment(base_url=self.base_url)
+        given = {name: value for name, value in whole.items() if not name.endswith("_PIN")}
         found = {
             **given, **self._without_pins(),
             **NO_LIMIT, "DJANGO_SETTINGS_MODULE": "compliance.settings",
@@ -270,9 +269,7 @@ class Cluster:
         )
 
     def _make_databases(self) -> None:
-        self.servers.make_roles(self)
-        for name in self.servers.database_names():
-            ensure_database(self, name, owner=self.servers.role("owner"))
+        self.servers.make_databases(self.url("postgres"))
 
     # --- The members -------------------------------------------------------------------------------
 

@@ -9,11 +9,11 @@ from datetime import datetime
 from pathlib import Path
 
 from compliance.localdev.console import StepFailed
+from compliance.localdev.install import prepare
 from compliance.localdev.ports import HOST
 from compliance.localdev.servers import processes
 from compliance.localdev.servers.databases import query
 from compliance.localdev.servers.postgres import postgres_bin
-from compliance.localdev.setup.install import prepare
 from compliance.localdev.state import write_private
 from ops.tests.cluster.programs import clean
 from ops.tests.restoring.site import Site

@@ -132,23 +132,20 @@ class Site:
         """Make a new installation: databases, tokens, CAs, a tenant. It runs."""
         self.prepare()
         self.start()
-        owner = self.role("owner")
-        ensure_role(self.postgres, owner, attributes="CREATEDB", member_of=DEVELOPMENT_ROLES)
+        owner, admin = self.role("owner"), self.postgres.url("postgres")
+        ensure_role(admin, owner, attributes="CREATEDB", member_of=DEVELOPMENT_ROLES)
         for kind in ("service", "reader"):
-            ensure_role(self.postgres, self.role(kind))
-        ensure_assumable_role(self.postgres, self.servers.auditor(), by=self.role("service"))
+            ensure_role(admin, self.role(kind))
+        ensure_assumable_role(admin, self.servers.auditor(), by=self.role("service"))
         for name in self.servers.database_names():
-            ensure_database(self.postgres, name, owner=owner)
+            ensure_database(admin, name, owner=owner)
         self.tokens.ensure()
         self.manage("bootstrap_dev", "--migrate", "--state", str(self.folder / "demo.json"))
 
     def kill(self) -> None:
         """End the servers as a machine that fails."""
         for server in (self.postgres, self.redis):
-            process = server.running()
-            if process is not None:
-                processes.send(process.pid, signal.SIGKILL)
-                processes.wait_until(lambda process=process: not processes.is_alive(process), seconds=20)  # type: ignore[misc]
+            processes.stop(server.pid_file, "the server", steps=((signal.SIGKILL, 20.0),))
         data = self.postgres.data
         processes.wait_until(lambda: not any(processes.in_folder(data)), seconds=20)
 

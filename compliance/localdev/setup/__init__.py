@@ -1,1 +1,0 @@
-"""The installation that comes before the stack: virtual environment, servers' programs, SoftHSM."""
