@@ -91,11 +91,6 @@ def test_agents_are_listed_by_owner_and_without_one(client: ApiClient, tenant: T
     assert listed("orphaned=false") == [str(retired.id), str(owned.id)]
 
 
-@pytest.mark.parametrize("query", ["owner=", "owner=kim", "owner=%00", "orphaned=", "orphaned=1"])
-def test_bad_filters_are_400(client: ApiClient, query: str) -> None:
-    assert client.get(f"/v1/agents?{query}").status_code == 400
-
-
 def test_who_leaves_is_replaced_everywhere(client: ApiClient, tenant: Tenant) -> None:
     backup = {"backup_owner_name": KIM["name"], "backup_owner_email": KIM["email"].lower()}
     first, second = make_agent(tenant, **OWNED), make_retired_agent(tenant, **OWNED, **backup)

@@ -85,34 +85,6 @@ def test_bad_fields_are_named(client: ApiClient, body: dict[str, Any], names: st
     assert Agent.objects.count() == 0
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("max_single_trade_usd", 0),
-        ("daily_limit_usd", -1),
-        ("max_single_trade_usd", "10"),
-        ("daily_limit_usd", True),
-        ("permitted_instruments", "BTC"),
-        ("permitted_venues", None),
-        ("leverage_permitted", "yes"),
-        ("max_leverage_ratio", 0),
-    ],
-)
-def test_financial_scope_is_checked(client: ApiClient, field: str, value: Any) -> None:
-    body = {"name": "a", "model_hash": "h", "financial_scope": {**FINANCIAL_SCOPE, field: value}}
-
-    answer = client.post("/v1/agents", body)
-
-    assert answer.status_code == 400
-    assert field in answer.json()["error"]
-
-
-def test_longest_name_and_shortest_hash_are_taken(client: ApiClient) -> None:
-    answer = client.post("/v1/agents", {"name": "ü" * 255, "model_hash": "h"})
-
-    assert answer.status_code == 201
-
-
 def test_older_key_scopes_gives_an_empty_scope(client: ApiClient) -> None:
     agent = client.post("/v1/agents", {"name": "a", "model_hash": "h", "metadata": {"scopes": ["read"]}})
 

@@ -15,7 +15,6 @@ from agents.models import Agent
 from auditlog.models import AuditEntry
 from auditlog.vocabulary import Actor
 from certificates import services as certificates
-from certificates.issuing import issuance
 from certificates.models import Certificate
 from certificates.tests.factories import make_certified_agent
 from compliance.core import environments
@@ -27,7 +26,6 @@ from events.inbox.reviewing import review
 from events.models import ReviewVerdict
 from events.tests.factories import make_high_event
 from incidents import services as incidents
-from incidents.errors import IncidentNotFound
 from incidents.merging import merge
 from incidents.models import Incident, TimelineEntry
 from incidents.services import Attachment
@@ -227,29 +225,6 @@ def test_statements_fill_their_fields(tenant: Tenant) -> None:
     assert value(draft(incident, "ai_act"), "D4") == "Serious harm to health"
 
 
-def test_earlier_incidents_of_the_agent_are_told_as_recurring(tenant: Tenant) -> None:
-    agent = revoked_agent(tenant)
-    first = change(incident_of(agent), serious_harm="not_serious", dora_class="not_major", state="closed")
-    issuance.issue(tenant_id=tenant.id, agent_id=agent.id, actor=ACTOR, now=now())
-    for _ in range(3):
-        make_high_event(agent)
-
-    made = draft(Incident.objects.ongoing().get(agent_id=agent.id))
-
-    assert value(made, "4.15") == "Yes: 1 incident of this agent in six months"
-    assert value(made, "4.16") == f"{first.detected_at:%Y-%m-%dT%H:%M:%SZ}"
-
-
-def test_later_reports_repeat_the_earlier_fields() -> None:
-    keys = [
-        [field["key"] for section in sections_of(NotificationTemplate(name)) for field in section["fields"]]
-        for name in ("dora_initial", "dora_intermediate", "dora_final")
-    ]
-
-    assert [len(found) for found in keys] == [25, 60, 76]
-    assert keys[2][: len(keys[1])] == keys[1]
-
-
 def test_versions_are_numbered_frozen_and_audited(tenant: Tenant) -> None:
     incident = incident_of(stopped_agent(tenant))
 
@@ -289,27 +264,6 @@ def test_cut_list_of_events_is_told_as_cut(tenant: Tenant) -> None:
 
     assert all("200 or more high-risk events" in text for text in told)
     assert "of the first 200" in (value_of("E1", many, NotificationTemplate.AI_ACT) or "")
-
-
-@EVERY
-def test_draft_says_what_to_compare_with_the_official_journal(tenant: Tenant, template: str) -> None:
-    document = draft(incident_of(stopped_agent(tenant)), template).content
-
-    assert "Official Journal" in document["notice"]
-    assert "not compared" in document["form"]
-
-
-def test_incident_of_another_tenant_is_not_drafted(tenant: Tenant) -> None:
-    incident = incident_of(stopped_agent(tenant))
-
-    with pytest.raises(IncidentNotFound):
-        services.draft(
-            tenant_id=make_tenant().id,
-            incident_id=incident.id,
-            template=NotificationTemplate.AI_ACT,
-            actor=ACTOR,
-            now=now(),
-        )
 
 
 def test_export_has_the_whole_record(api: ApiClient, tenant: Tenant) -> None:
@@ -439,19 +393,3 @@ def test_drafts_are_for_officers_and_their_tenant(tenant: Tenant) -> None:
         answer = client.get(reverse("admin:incidents_incident_draft_json", args=keys))
         assert answer.status_code == 302
     assert stranger.get(reverse("admin:incidents_incident_export", args=[incident.pk])).status_code == 302
-
-
-def test_page_of_an_incident_takes_few_queries(tenant: Tenant) -> None:
-    incident = incident_of(stopped_agent(tenant))
-    for template in NotificationTemplate:
-        draft(incident, template)
-    for _ in range(20):
-        change(incident, owner=str(new_id()))
-    client = console_of(make_member(tenant, Role.OFFICER))
-    address = reverse("admin:incidents_incident_change", args=[incident.pk])
-    client.get(address)
-
-    with CaptureQueriesContext(connection) as queries:
-        assert client.get(address).status_code == 200
-
-    assert len(queries) <= 20

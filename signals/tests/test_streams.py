@@ -197,11 +197,6 @@ def test_unknown_and_malformed_ids_are_not_found(client: ApiClient, stream_id: s
         assert ask(client, call) == (by_query if "?" in call[1] else 404)
 
 
-def test_stream_must_be_named(client: ApiClient) -> None:
-    assert client.delete(STREAMS).status_code == 400
-    assert client.get(STATUS).status_code == 400
-
-
 def test_configuration_names_keys_and_endpoints_of_its_environment(api: ApiClient) -> None:
     live = api.get("/.well-known/ssf-configuration")
     test = api.get("/.well-known/ssf-configuration?environment=test").json()

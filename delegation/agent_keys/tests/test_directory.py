@@ -125,8 +125,3 @@ def test_tenants_and_environments_have_directories_of_their_own(tenant: Tenant, 
     assert listed(tenant, "?environment=live") == [signer.holder.jkt]
     assert listed(tenant, "?environment=test") == []
     assert listed(make_tenant()) == []
-
-
-@pytest.mark.parametrize("tenant_id", ["x", "00000000-0000-7000-8000-000000000000"])
-def test_unknown_tenant_has_none(tenant: Tenant, tenant_id: str) -> None:
-    assert ApiClient().get(f"/v1/key-directories/{tenant_id}").status_code == 404

@@ -1,6 +1,5 @@
 """`/v1/trusted-issuers`."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from delegation.issuers.services import MOST_ISSUERS
 from delegation.issuers.tests.factories import make_issuer
 from delegation.issuers.tests.providers import RSA_KEY, public
 from tenancy.models import Tenant
-from tenancy.tests.factories import make_key, make_tenant, make_test_key
+from tenancy.tests.factories import make_key, make_tenant
 
 PATH = "/v1/trusted-issuers"
 ISSUER = "https://login.example.com"
@@ -198,25 +197,3 @@ def test_an_issuer_is_trusted_no_more(client: ApiClient, tenant: Tenant) -> None
     assert client.delete(f"{PATH}/{row.id}").status_code == 204
     assert client.get(f"{PATH}/{row.id}").status_code == 404
     assert AuditEntry.objects.filter(event_type="issuer.distrusted", affected_id=row.id).exists()
-
-
-@pytest.fixture
-def strangers(api: ApiClient, tenant: Tenant) -> Iterator[ApiClient]:
-    """Another tenant, and this one in the sandbox."""
-    return iter([api.as_key(make_key(make_tenant())), api.as_key(make_test_key(tenant))])
-
-
-def test_others_see_nothing(strangers: Iterator[ApiClient], tenant: Tenant) -> None:
-    row = make_issuer(tenant, TRUST["issuer"])
-
-    for stranger in strangers:
-        assert stranger.get(PATH).json()["data"] == []
-        assert stranger.get(f"{PATH}/{row.id}").status_code == 404
-        assert stranger.patch(f"{PATH}/{row.id}", {"active": False}).status_code == 404
-        assert stranger.delete(f"{PATH}/{row.id}").status_code == 404
-        assert stranger.post(PATH, TRUST).status_code == 201
-
-
-@pytest.mark.parametrize("named", ["x", "%00", "1", "00000000-0000-0000-0000-000000000000"])
-def test_an_unknown_issuer_is_a_404(client: ApiClient, named: str) -> None:
-    assert client.get(f"{PATH}/{named}").status_code == 404

@@ -405,22 +405,3 @@ def test_id_token_is_no_id_jag_and_the_other_way_round(
     assert refusal(as_id_token)[2] == "subject_token: unsupported_type"
     assert as_subject.status_code == 200, as_subject.content
     assert refusal(anothers)[2] == "subject_token: wrong_client"
-
-
-def test_issuers_of_other_tenants_vouch_for_nobody(
-    agent: Agent, holder: Holder, provider: Provider, settings: Any
-) -> None:
-    make_issuer(make_tenant(), provider.issuer)
-    more = {"aud": settings.TOKEN_ISSUER, "client_id": agent.did, "jti": "a"}
-    text = provider.token(header={"typ": "oauth-id-jag+jwt"}, **more)
-
-    assert refusal(grant(holder, agent, settings, text))[2] == "assertion: untrusted_issuer"
-
-
-def test_form_may_name_its_charset(agent: Agent, holder: Holder, settings: Any) -> None:
-    form = {"grant_type": CLIENT_CREDENTIALS, "client_assertion_type": ASSERTION_TYPE}
-    form["client_assertion"] = assertion(holder, agent, settings)
-
-    answer = send(form, content_type="application/x-www-form-urlencoded;charset=UTF-8")
-
-    assert answer.status_code == 200

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from agents.models import Agent
-from certificates.tests.factories import suspend_agent
 from compliance.tests.client import ApiClient
 from gateway.access.tests.factories import ONE, RECORD, UNUSUAL, ask, decided, make_policy
 from gateway.approvals.models import Approval
@@ -62,32 +61,6 @@ def test_receipt_is_for_what_the_officer_saw(asker: ApiClient, agent: Agent, ten
         worse = ask(agent, "pay", context={"action_type": action_type, "details": details})
         assert decided(asker, with_receipt(worse, receipt)) == (False, "deny", "approval_not_shown")
     assert decided(asker, with_receipt(harmless, receipt))[0] is True
-
-
-def test_another_type_of_action_is_asked_about_by_itself(
-    asker: ApiClient, agent: Agent, tenant: Tenant
-) -> None:
-    make_policy(tenant, always_ask=["pay"])
-    named = ("data_access", "transaction_anomaly") * 2
-    asked = [ask(agent, "pay", context={"action_type": one, "details": {"amount": 5}}) for one in named]
-
-    found = [asker.post(ONE, body).json()["context"]["approval"]["id"] for body in asked]
-
-    assert found[:2] == found[2:]
-    shown = [Approval.objects.get(id=one) for one in found[:2]]
-    assert [(one.status, one.action_type, one.risk_band) for one in shown] == [
-        ("pending", "data_access", "low"),
-        ("pending", "transaction_anomaly", "medium"),
-    ]
-
-
-def test_receipt_does_not_help_a_stopped_agent(asker: ApiClient, agent: Agent, tenant: Tenant) -> None:
-    make_policy(tenant, always_ask=["pay"])
-    body = ask(agent, "pay")
-    receipt = receipt_for(asker, body)
-    suspend_agent(agent)
-
-    assert decided(asker, with_receipt(body, receipt)) == (False, "deny", "agent_suspended")
 
 
 def test_resource_of_the_details_is_approved_beside_the_entity(

@@ -66,20 +66,6 @@ def test_changes_are_audited(writer: ApiClient, tenant: Tenant) -> None:
     assert entries.of_type("ask_policy.removed").count() == 1
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        [], {}, {"ask_from": "low"}, {"ask_from": None}, {"ask_from": "high", "alwaysAsk": ["pay"]},
-        *({"ask_from": "high", "always_ask": names} for names in ("pay", [""], [1], ["x" * 257])),
-        {"ask_from": "high", "always_ask": ["a"] * 101},
-        *({"ask_from": "high", "ttl_seconds": seconds} for seconds in (59, 86_401, "120", True, None)),
-    ],
-)  # fmt: skip
-def test_malformed_policy_is_a_400(writer: ApiClient, body: Any) -> None:
-    assert put(writer, "tenant", body).status_code == 400
-    assert not AskPolicy.objects.exists()
-
-
 NAMELESS = [
     "x",
     "agent",
