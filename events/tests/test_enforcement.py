@@ -28,7 +28,7 @@ from events.tests.conftest import World
 from events.tests.factories import make_high_event
 from tenancy import services as tenancy
 from tenancy.models import Enforcement
-from tenancy.tests.factories import make_tenant, make_test_key
+from tenancy.tests.factories import make_tenant
 from webhooks.models import Webhook
 from webhooks.openapi import EXAMPLE_DATA
 from webhooks.vocabulary import EventName
@@ -302,24 +302,6 @@ def test_people_still_stop_an_observed_agent(observed: World) -> None:
 
     assert answer.status_code == 200
     assert standing_of(observed.agent) == ("suspended", "revoked")
-
-
-def test_modes_of_the_environments_are_apart(world: World) -> None:
-    with environments.use(Environment.TEST):
-        tenant = tenancy.get_tenant(tenant_id=world.tenant.id)
-        tenancy.change_setting(
-            name="enforcement", tenant_id=tenant.id, value=OBSERVE, reason="pilot", actor=ACTOR, now=START
-        )
-        sandboxed = make_certified_agent(tenant)
-        api = world.api.as_key(make_test_key(tenant))
-        body = {"agent_id": str(sandboxed.id), "action_type": "unauthorized_access_attempt"}
-        for _ in range(4):
-            assert api.post("/v1/events", body).status_code == 201
-        assert standing_of(sandboxed) == ("active", "active")
-
-    strike(world, 0, 1, 2)
-
-    assert standing_of(world.agent) == ("suspended", "revoked")
 
 
 def copy(event: BehaviorEvent) -> None:

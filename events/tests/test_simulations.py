@@ -170,14 +170,6 @@ def test_of_several_asked_for_at_once_one_is_made(agent: Agent) -> None:
     assert AuditEntry.objects.for_tenant(agent.tenant_id).of_type("simulation.requested").count() == 1
 
 
-def test_simulations_of_the_sandbox_are_not_live_ones(agent: Agent) -> None:
-    simulation = requested(agent)
-
-    with environments.use(Environment.TEST):
-        assert not simulations.step(simulation_id=simulation.id, now=now())
-    assert fresh(simulation).status == SimulationStatus.PENDING
-
-
 @pytest.mark.parametrize(
     "wrong",
     [

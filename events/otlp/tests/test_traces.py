@@ -20,7 +20,7 @@ from events.models import BehaviorEvent
 from events.otlp import services
 from events.otlp.models import CountedSpan
 from events.otlp.tests.spans import CLIENT, PATH, PROTOBUF, Told, export, of, refused, send, span, tool
-from events.tests.conftest import World, make_world
+from events.tests.conftest import World
 from tenancy.models import Enforcement
 from tenancy.tests.factories import make_key, make_tenant, make_test_key
 
@@ -89,15 +89,6 @@ def test_a_span_counts_once_however_often_it_is_sent(world: World) -> None:
 
     assert [refused(answer) for answer in (*answers, together)] == [(0, "")] * 4
     assert world.events().count() == 11
-
-
-def test_another_tenants_span_of_the_same_ids_is_another(world: World) -> None:
-    other, spans = make_world(), calls(2)
-
-    answers = [send(one, of(one.agent, *spans)) for one in (world, other)]
-
-    assert [refused(answer) for answer in answers] == [(0, "")] * 2
-    assert (world.events().count(), other.events().count()) == (2, 2)
 
 
 @pytest.mark.parametrize("alone", ["before", "after"])
@@ -192,15 +183,6 @@ def test_bad_spans_are_refused_and_sink_no_other(world: World, broken: Told, rea
 
     assert (count, world.events().count()) == (1, 1)
     assert told.startswith(reason)
-
-
-def test_each_span_without_ids_is_refused(world: World) -> None:
-    nameless = {"traceId": "", "spanId": ""}
-
-    answer = send(world, of(world.agent, tool(), *(tool() | nameless for _ in range(3))))
-
-    assert refused(answer) == (3, f"{services.UNUSABLE} (3)")
-    assert world.events().count() == 1
 
 
 def test_a_merged_span_that_has_yet_to_end_is_refused_with_its_call(world: World) -> None:
