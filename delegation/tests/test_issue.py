@@ -149,15 +149,11 @@ def test_every_issuance_is_audited_in_full(client: ApiClient, tenant: Tenant) ->
 @pytest.mark.parametrize(
     ("body", "complaint"),
     [
-        ({"chain": [{"sub": "a", "type": ["human"]}]}, "type"),
         ({"chain": [{"sub": "a\nb", "type": "human"}]}, "sub"),
-        ({"chain": [{"sub": "a\u0000", "type": "human"}]}, "NUL"),
         *[({"chain": [{"sub": f"a{hidden}b", "type": "human"}]}, "sub") for hidden in HIDDEN],
         ({"audience": "https://api.example\u200b"}, "audience"),
         ({"scope": "read\n"}, "scope"),
         ({"scope": 'a"b'}, "scope"),
-        ({"scope": "é"}, "scope"),
-        ({"ttl_seconds": 600.0}, "ttl_seconds"),
         ({"parent_token": "not a token"}, "parent_token"),
     ],
 )

@@ -121,38 +121,18 @@ def test_event_without_a_time_occurred_when_received(world: World) -> None:
     assert stored.occurred_at == stored.received_at
 
 
-@pytest.mark.parametrize("action_type", ["", "API_CALL", "unknown", 5, True, ["api_call"], {}])
-def test_unsupported_action_type_is_refused(world: World, action_type: Any) -> None:
-    answer = world.api.post(PATH, world.report(action_type))
-
-    assert answer.status_code == 400
-    assert answer.json() == {"error": "Invalid action_type"}
-
-
 @pytest.mark.parametrize(
     "body",
     [
-        {"action_type": None},
-        {"agent_id": None},
-        {"agent_id": "nonsense"},
-        {"agent_id": 5},
+        {"action_type": "API_CALL"},
         {"agent_id": "{00000000-0000-4000-8000-000000000000}"},
-        {"details": []},
-        {"details": "text"},
         {"details": {"a": "\x00"}},
-        {"session_id": 5},
-        {"session_id": "x" * 256},
-        {"chain_id": "nonsense"},
-        {"decision_id": "nonsense"},
-        {"decision_id": 5},
-        {"occurred_at": "yesterday"},
-        {"occurred_at": 1700000000},
         {"occurred_at": "1999-12-31T23:59:59Z"},
         {"occurred_at": "0001-01-01T00:00:00+14:00"},
         {"occurred_at": "9999-12-31T23:59:59-14:00"},
     ],
 )
-def test_invalid_field_is_refused(world: World, body: dict[str, Any]) -> None:
+def test_value_that_a_schema_cannot_refuse_is_refused(world: World, body: dict[str, Any]) -> None:
     answer = world.api.post(PATH, {**world.report(), **body})
 
     assert answer.status_code == 400
@@ -182,13 +162,6 @@ def test_time_more_than_five_minutes_ahead_is_refused(world: World) -> None:
     assert world.api.post(PATH, world.report(occurred_at=later.isoformat())).status_code == 400
 
 
-def test_unknown_agent_is_not_found(world: World) -> None:
-    answer = world.api.post(PATH, world.report() | {"agent_id": str(new_id())})
-
-    assert answer.status_code == 404
-    assert answer.json() == {"error": "Agent not found"}
-
-
 def test_agent_of_another_tenant_is_not_found(world: World, api: ApiClient) -> None:
     stranger = api.as_key(make_key(make_tenant("Other")))
 
@@ -214,13 +187,6 @@ def test_agent_whose_certificate_expired_is_refused(world: World) -> None:
     Certificate.objects.filter(agent=world.agent).update(issued_at=past - timedelta(days=1), expires_at=past)
 
     assert world.api.post(PATH, world.report()).status_code == 422
-
-
-def test_validation_comes_before_the_agent_and_the_agent_before_its_state(world: World) -> None:
-    unknown = {"agent_id": str(new_id())}
-
-    assert world.api.post(PATH, world.report("nonsense") | unknown).status_code == 400
-    assert world.api.post(PATH, world.report() | unknown).status_code == 404
 
 
 def test_low_event_writes_no_audit_entry(world: World) -> None:
@@ -255,14 +221,6 @@ def test_the_scope_that_counts_is_the_certified_one(
     client.post(f"/v1/agents/{agent.id}/renew")
 
     assert client.post(PATH, body).json()["data"]["risk_band"] == "low"
-
-
-def test_idempotency_key_repeats_the_answer(world: World) -> None:
-    first = world.api.post(PATH, world.report(), Idempotency_Key="k")
-    second = world.api.post(PATH, world.report(), Idempotency_Key="k")
-
-    assert first.json() == second.json()
-    assert world.events().count() == 1
 
 
 def test_rolling_risk_rises_with_the_worst_event(world: World) -> None:

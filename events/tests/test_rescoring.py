@@ -17,8 +17,8 @@ from events.models import ReviewVerdict, ScorerProgress
 from events.risk import baselines
 from events.risk.evaluation import rescoring
 from events.risk.evaluation.rescoring import POOL_EVERY
-from events.tests.factories import make_event
-from events.tests.simulated import judge, simulated
+from events.tests.factories import judge, make_event
+from events.tests.simulated import simulated
 from tenancy.tests.factories import make_tenant
 
 BEGIN = now() - timedelta(days=14)

@@ -1,20 +1,20 @@
 """The daily sums: each event once, whatever is late, lost, repeated or done twice at once."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
 from django.conf import settings
-from django.db import connections
 
 from agents.models import Agent
 from certificates.tests.factories import make_certified_agent
 from compliance.core import environments
 from compliance.core.clock import now
-from compliance.core.environments import Environment
 from compliance.core.identifiers import first_id_at
 from compliance.stores import sql
+from compliance.tests.threads import at_once, in_thread
 from events.models import RiskDay, RiskWatermark
 from events.risk import rolling
 from events.risk.rolling import HALF_LIFE, LAG, fade_risk, sum_up
@@ -67,15 +67,6 @@ def test_second_run_adds_nothing_and_later_events_are_added_to_their_day(world: 
 
     assert days_of(world.agent) == [(2, 1, 0)]
     assert RiskDay.objects.get(agent=world.agent).peak_score == 0.5
-
-
-def test_chunks_add_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rolling, "CHUNK", 3)
-    for second in range(10):
-        store_event(world.agent, 0.1, START + timedelta(seconds=second))
-
-    assert sum_up(now=START + timedelta(hours=1)) >= 10
-    assert days_of(world.agent) == [(10, 0, 0)]
 
 
 def test_run_without_time_left_is_continued_by_the_next(
@@ -172,19 +163,16 @@ def test_event_that_commits_late_is_counted(committed: None) -> None:
     watermark(before - LAG)
 
     def late() -> None:
-        with environments.use(Environment.LIVE):
-            with environments.atomic():
-                store_event(agent, 0.1, before)
-                began.set()
-                go.wait(10)
-            connections.close_all()
+        with environments.atomic():
+            store_event(agent, 0.1, before)
+            began.set()
+            go.wait(10)
 
-    thread = threading.Thread(target=late)
-    thread.start()
-    began.wait(10)
-    sum_up(now=now() + timedelta(hours=1))
-    go.set()
-    thread.join()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(in_thread, late)
+        began.wait(10)
+        sum_up(now=now() + timedelta(hours=1))
+        go.set()
     sum_up(now=now() + timedelta(hours=1))
 
     assert days_of(agent) == [(1, 0, 0)]
@@ -196,16 +184,7 @@ def test_two_at_once_count_each_event_once(committed: None) -> None:
     for _ in range(50):
         store_event(agent, 0.1, now())
 
-    def work() -> None:
-        with environments.use(Environment.LIVE):
-            sum_up(now=now() + timedelta(hours=1))
-            connections.close_all()
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(lambda: sum_up(now=now() + timedelta(hours=1)))
     sum_up(now=now() + timedelta(hours=1))
 
     assert sum(events for events, _, _ in days_of(agent)) == 50

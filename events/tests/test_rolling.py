@@ -38,10 +38,6 @@ def test_risk_fades(world: World, score: float, age: timedelta, expected: float)
     assert present_risk(world.agent, START + age) == pytest.approx(expected)
 
 
-def test_agent_without_events_has_none(world: World) -> None:
-    assert present_risk(world.agent, START) == 0.0
-
-
 def test_flood_of_ordinary_events_does_not_dilute(world: World) -> None:
     make_high_event(world.agent, received_at=START)
     for second in range(50):

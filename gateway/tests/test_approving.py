@@ -14,8 +14,6 @@ from gateway.tests.factories import Gateway, forwarded, make_permitted_agent, ma
 from tenancy.models import Tenant
 from tenancy.tests.factories import make_tenant
 
-pytestmark = pytest.mark.django_db(databases="__all__")
-
 ASKED = (403, "A person must approve this request", "approval_required")
 
 

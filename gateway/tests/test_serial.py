@@ -39,8 +39,6 @@ from tenancy.tests.factories import (
     make_test_key,
 )
 
-pytestmark = pytest.mark.django_db(databases="__all__")
-
 
 def test_active_agent_passes_with_its_identity(gateway: Gateway, agent: Agent) -> None:
     answer = gateway.ask_serial(agent)

@@ -1,6 +1,5 @@
 """Requests that an agent signed with its own key (RFC 9421, Web Bot Auth), as another library signs them."""
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -8,17 +7,12 @@ import pytest
 
 from agents.models import Agent
 from agents.tests.factories import make_agent
-from certificates.tests.factories import (
-    make_past_end,
-    revoke_certificate,
-    suspend_agent,
-)
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from delegation import proofs
 from delegation.agent_keys import services
-from delegation.agent_keys.tests.signers import ACTOR, Signer, register, retire_agent
+from delegation.agent_keys.tests.signers import ACTOR, ENDED, Signer, register
 from events.models import BehaviorEvent
 from gateway.models import GatewayRoute
 from gateway.tests.factories import (
@@ -32,8 +26,6 @@ from gateway.tests.factories import (
 )
 from tenancy.models import Tenant
 from tenancy.tests.factories import make_tenant, make_test_key
-
-pytestmark = pytest.mark.django_db(databases="__all__")
 
 
 @pytest.fixture
@@ -150,14 +142,6 @@ def test_signature_by_another_key_is_invalid(gateway: Gateway, signer: Signer, t
     headers["Signature-Input"] = headers["Signature-Input"].replace(signer.holder.jkt, other.holder.jkt)
 
     assert refusal(ask(gateway, headers))[2] == "invalid_signature"
-
-
-ENDED: dict[str, Callable[[Agent], Any]] = {
-    "agent_suspended": suspend_agent,
-    "agent_retired": retire_agent,
-    "certificate_revoked": lambda agent: revoke_certificate(agent.certificates.get()),
-    "certificate_expired": lambda agent: make_past_end(agent.certificates.get()),
-}
 
 
 @pytest.mark.parametrize("reason", ENDED)

@@ -33,8 +33,6 @@ from gateway.tests.factories import (
 from tenancy.models import Tenant
 from tenancy.tests.factories import make_tenant
 
-pytestmark = pytest.mark.django_db(databases="__all__")
-
 
 def challenge(answer: Any) -> str:
     found: str = answer["WWW-Authenticate"]

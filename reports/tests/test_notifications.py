@@ -22,9 +22,7 @@ from compliance.core.clock import now
 from compliance.core.identifiers import new_id
 from compliance.tests.client import ApiClient
 from compliance.tests.console import console_of, make_member
-from events.inbox.reviewing import review
-from events.models import ReviewVerdict
-from events.tests.factories import make_high_event
+from events.tests.factories import judge, make_high_event
 from incidents import services as incidents
 from incidents.merging import merge
 from incidents.models import Incident, TimelineEntry
@@ -140,34 +138,6 @@ def test_counts_follow_the_fields_and_only_fields_from_the_record_have_a_source(
 
 
 @EVERY
-def test_filled_fields_differ_with_the_record(tenant: Tenant, template: NotificationTemplate) -> None:
-    """The kind of submission alone follows from the form itself."""
-    stopped, revoked = (
-        gather(incident_of(stop(tenant)), now=now()) for stop in (stopped_agent, revoked_agent)
-    )
-    later = replace(
-        revoked,
-        gathered_at=revoked.gathered_at + timedelta(days=1),
-        steps=(),
-        earlier=(stopped.incident,),
-    )
-    later.incident.detected_at -= timedelta(days=2)
-    for certificate in later.certificates:
-        certificate.issued_at -= timedelta(days=3)
-    later.incident.ai_act_reported_at = now()
-
-    same = {
-        field["key"]
-        for section in sections_of(template)
-        for field in section["fields"]
-        if field["from"] == "record"
-        and value_of(field["key"], stopped, template) == value_of(field["key"], later, template)
-    }
-
-    assert same <= {"1.1", "G2", "C3"}
-
-
-@EVERY
 def test_what_only_people_know_is_marked_with_a_hint(tenant: Tenant, template: str) -> None:
     fields = fields_of(draft(incident_of(stopped_agent(tenant)), template))
 
@@ -180,14 +150,7 @@ def test_what_only_people_know_is_marked_with_a_hint(tenant: Tenant, template: s
 def test_values_are_those_of_the_rows(tenant: Tenant) -> None:
     agent = stopped_agent(tenant)
     incident, certificate = incident_of(agent), Certificate.objects.get(agent=agent)
-    review(
-        tenant_id=tenant.id,
-        event_id=TimelineEntry.objects.get(incident=incident).event_id,
-        verdict=ReviewVerdict.CONFIRMED,
-        note=None,
-        actor=ACTOR,
-        now=now(),
-    )
+    judge(TimelineEntry.objects.get(incident=incident).event_id)
 
     ai_act, dora = draft(incident, "ai_act"), draft(incident)
 

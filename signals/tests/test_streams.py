@@ -49,7 +49,6 @@ def test_stream_without_delivery_is_polled_at_its_own_address(client: ApiClient)
 @pytest.mark.parametrize(
     "body",
     [
-        {"delivery": {"method": "urn:other"}},
         {"delivery": {"method": DeliveryMethod.PUSH.value}},
         {"delivery": {**PUSH, "endpoint_url": "http://gateway.example.com/"}},
         {"delivery": {**PUSH, "endpoint_url": "https://169.254.169.254/latest"}},
@@ -57,14 +56,6 @@ def test_stream_without_delivery_is_polled_at_its_own_address(client: ApiClient)
         {"delivery": {**PUSH, "endpoint_url": "https://user:pass@gateway.example.com/"}},
         {"delivery": {**PUSH, "authorization_header": "Bearer a\r\nX-Injected: b"}},
         {"delivery": {**PUSH, "authorization_header": "Bearer \u00fc"}},
-        {"delivery": {**PUSH, "authorization_header": 1}},
-        {"delivery": "push"},
-        {"events_requested": "all"},
-        {"events_requested": [1]},
-        {"events_requested": ["x"] * 51},
-        {"description": "a\x00b"},
-        {"aud": ""},
-        {"aud": ["a"]},
         {"aud": "https://receiver.example"},
     ],
 )

@@ -42,6 +42,15 @@ def retire_agent(agent: Agent) -> Agent:
     )
 
 
+ENDED: dict[str, Callable[[Agent], Any]] = {
+    "agent_suspended": suspend_agent,
+    "agent_retired": retire_agent,
+    "certificate_revoked": lambda agent: revoke_certificate(agent.certificates.get()),
+    "certificate_expired": lambda agent: make_past_end(agent.certificates.get()),
+}
+"""What ends an agent's standing, by the gateway's word for it."""
+
+
 @dataclass(frozen=True)
 class Signer:
     """Someone with an Ed25519 key."""

@@ -22,8 +22,6 @@ from delegation.jose.holder_keys import SMALL_ORDER
 from delegation.tests.holders import Holder
 from tenancy.models import Tenant
 
-pytestmark = pytest.mark.django_db(databases="__all__")
-
 
 def path_of(agent: Agent) -> str:
     return f"/v1/agents/{agent.id}/keys"

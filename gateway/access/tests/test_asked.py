@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from agents.models import Agent
 from compliance.tests.client import ApiClient
 from gateway.access.tests.factories import ONE, RECORD, UNUSUAL, ask, decided, make_policy
@@ -11,8 +9,6 @@ from gateway.approvals.models import Approval
 from gateway.approvals.tests.factories import decide
 from gateway.tests.factories import make_permitted_agent
 from tenancy.models import Tenant
-
-pytestmark = pytest.mark.django_db(databases="__all__")
 
 
 def receipt_for(client: ApiClient, body: Any) -> str:
@@ -49,18 +45,6 @@ def test_receipt_is_for_that_act_only(asker: ApiClient, agent: Agent, tenant: Te
     assert decided(asker, of_other) == (False, "deny", "approval_wrong_agent")
     assert decided(asker, with_receipt(body, "nonsense")) == (False, "deny", "approval_malformed")
     assert decided(asker, with_receipt(body, receipt))[0] is True
-
-
-def test_receipt_is_for_what_the_officer_saw(asker: ApiClient, agent: Agent, tenant: Tenant) -> None:
-    make_policy(tenant, ask_from="medium", always_ask=["pay"])
-    details = {"amount": 5}
-    harmless = ask(agent, "pay", context={"action_type": "data_access", "details": details})
-    receipt = receipt_for(asker, harmless)
-
-    for action_type in ("transaction_anomaly", "unauthorized_access_attempt"):
-        worse = ask(agent, "pay", context={"action_type": action_type, "details": details})
-        assert decided(asker, with_receipt(worse, receipt)) == (False, "deny", "approval_not_shown")
-    assert decided(asker, with_receipt(harmless, receipt))[0] is True
 
 
 def test_resource_of_the_details_is_approved_beside_the_entity(

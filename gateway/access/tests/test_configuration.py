@@ -1,11 +1,8 @@
 """`GET /.well-known/authzen-configuration`."""
 
-import pytest
 from django.conf import settings
 
 from compliance.tests.client import ApiClient
-
-pytestmark = pytest.mark.django_db(databases="__all__")
 
 
 def test_metadata_names_the_endpoints_to_anyone() -> None:

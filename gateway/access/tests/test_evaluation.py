@@ -29,8 +29,6 @@ from gateway.tests.factories import make_permitted_agent, serial_of, token_of
 from tenancy.models import Tenant
 from tenancy.tests.factories import make_key, make_tenant
 
-pytestmark = pytest.mark.django_db(databases="__all__")
-
 
 def entries(tenant: Tenant, action: str) -> list[AuditEntry]:
     return list(AuditEntry.objects.for_tenant(tenant.id).of_type(action))
@@ -323,29 +321,9 @@ def test_too_many_waiting_acts_are_denied(asker: ApiClient, agent: Agent, tenant
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"subject": None}, "subject"),
-        ({"action": None}, "action"),
-        ({"resource": None}, "resource"),
-        ({"subject": "alice"}, "subject"),
-        ({"subject": {"id": "x"}}, "subject.type"),
-        ({"subject": {"type": "agent"}}, "subject.id"),
-        ({"subject": {"type": "agent", "id": 7}}, "subject.id"),
-        ({"subject": {"type": "agent", "id": ""}}, "subject.id"),
-        ({"subject": {"type": "agent", "id": "x", "properties": []}}, "subject.properties"),
-        ({"action": {}}, "action.name"),
-        ({"action": {"name": 123}}, "action.name"),
-        ({"action": {"name": "x" * 257}}, "action.name"),
-        ({"action": {"name": "read", "properties": 1}}, "action.properties"),
         ({"action": {"name": "read", "properties": {"x": "x" * 70_000}}}, "action"),
-        ({"resource": {"id": "x"}}, "resource.type"),
-        ({"resource": {"type": "x"}}, "resource.id"),
-        ({"resource": {"type": "x", "id": "x" * 1_025}}, "resource.id"),
-        ({"context": "x"}, "context"),
         ({"context": {"action_type": "teleport"}}, "action"),
-        ({"context": {"details": []}}, "context.details"),
         ({"context": {"details": {"x": "x" * 70_000}}}, "context.details"),
-        ({"context": {"token": 1}}, "context.token"),
-        ({"context": {"approval": {}}}, "context.approval"),
         ({"context": {"approval": "x" * 20_000}}, "context.approval"),
     ],
 )

@@ -10,8 +10,6 @@ from gateway.access.tests.factories import ONE, ask
 from tenancy.models import Role, Tenant
 from tenancy.tests.factories import make_key
 
-pytestmark = pytest.mark.django_db(databases="__all__")
-
 
 @pytest.mark.parametrize("spelling", ["decision_id", "decisionId"])
 def test_event_names_its_decision(agent: Agent, tenant: Tenant, spelling: str) -> None:

@@ -16,8 +16,6 @@ from gateway.tests.factories import make_permitted_agent, make_route
 from tenancy.models import Tenant
 from tenancy.tests.factories import make_key, make_tenant, make_test_key
 
-pytestmark = pytest.mark.django_db(databases="__all__")
-
 PATH = "/v1/approval-policies"
 POLICY = {"ask_from": "medium", "always_ask": ["pay", "read"], "ttl_seconds": 120}
 

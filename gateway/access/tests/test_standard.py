@@ -13,8 +13,6 @@ from compliance.tests.client import ApiClient
 from gateway.access.tests.factories import ALL, ONE
 from tenancy.models import Tenant
 
-pytestmark = pytest.mark.django_db(databases="__all__")
-
 ALICE = {"type": "user", "id": "alice@acmecorp.com"}
 CAN_READ = {"name": "can_read"}
 NOON = {"time": "2024-05-31T15:22-07:00"}
