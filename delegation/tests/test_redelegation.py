@@ -53,9 +53,8 @@ def test_the_audit_log_links_to_the_parent(client: ApiClient, agent: Agent, tena
     assert latest.metadata["parent_token_id"] == str(parent.delegation.token_id)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+def test_nothing_goes_beyond_the_parent(client: ApiClient, agent: Agent) -> None:
+    table: list[dict[str, Any]] = [
         {"chain": CHAIN},
         {"chain": CHAIN[:2]},
         {"chain": [*CHAIN[:2], LONGER[3]]},
@@ -64,12 +63,11 @@ def test_the_audit_log_links_to_the_parent(client: ApiClient, agent: Agent, tena
         {"chain": [{"sub": "alice@example.com", "type": "service"}, *LONGER[1:]]},
         {"scope": "read withdraw"},
         {"audience": "https://other.example"},
-    ],
-)
-def test_nothing_goes_beyond_the_parent(client: ApiClient, agent: Agent, body: dict[str, Any]) -> None:
-    parent = make_token(agent, scope="read trade", audience="https://api.example")
+    ]
+    for body in table:
+        parent = make_token(agent, scope="read trade", audience="https://api.example")
 
-    assert hand_on(client, agent, parent.token, **body).status_code == 422
+        assert hand_on(client, agent, parent.token, **body).status_code == 422
 
 
 def test_an_open_audience_can_be_narrowed(client: ApiClient, agent: Agent) -> None:

@@ -1,6 +1,6 @@
 """Agents that sign requests with a library of others (PyPI http-message-signatures), and their keys."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -14,6 +14,7 @@ from http_message_signatures import HTTPMessageSigner, MappingKeyResolver, algor
 from agents.models import Agent
 from auditlog.vocabulary import Actor
 from certificates import services as certificates
+from certificates.tests.factories import make_past_end, revoke_certificate, suspend_agent
 from compliance.core.clock import now
 from delegation.agent_keys import services
 from delegation.agent_keys.models import AgentKey

@@ -120,23 +120,18 @@ def test_proof_is_needed_by_the_key_itself(client: ApiClient, agent: Agent) -> N
     assert not AgentKey.objects.exists()
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
+def test_anything_but_a_public_ed25519_key_is_refused(client: ApiClient, agent: Agent) -> None:
+    for changed in [
         {"d": "n4Ni-HpISpVObnQMW0wOhCKROaIKqKtW_2ZYb2p9KcU"},
         {"kty": "EC"},
         {"crv": "P-256"},
         {"crv": "X25519"},
         {"x": "a"},
         {"x": "a" * 44},
-    ],
-)
-def test_anything_but_a_public_ed25519_key_is_refused(
-    client: ApiClient, agent: Agent, changed: dict[str, str]
-) -> None:
-    holder = new_holder()
+    ]:
+        holder = new_holder()
 
-    assert register(client, agent, holder, jwk={**holder.jwk, **changed}).status_code == 400
+        assert register(client, agent, holder, jwk={**holder.jwk, **changed}).status_code == 400
 
 
 def test_agent_has_few_keys_in_force(client: ApiClient, agent: Agent) -> None:

@@ -62,9 +62,8 @@ def test_everything_can_be_said(client: ApiClient) -> None:
     assert client.get(f"{PATH}/{data['id']}").json()["data"] == data
 
 
-@pytest.mark.parametrize(
-    ("changed", "words"),
-    [
+def test_what_could_verify_nothing_is_refused(client: ApiClient) -> None:
+    table: list[tuple[dict[str, Any], str]] = [
         ({"issuer": "https://login.example.com/\u00e4"}, "issuer: "),
         ({"issuer": "https://login example.com"}, "issuer: "),
         ({"issuer": "http://login.example.com"}, "issuer: must use https"),
@@ -85,14 +84,13 @@ def test_everything_can_be_said(client: ApiClient) -> None:
         ),
         ({"jwks": {"keys": [{**KEYS["keys"][0], "x": "y" * 65_536}]}}, "jwks: must be at most"),
         ({"algorithms": ["HS256"]}, "algorithms"),
-    ],
-)
-def test_what_could_verify_nothing_is_refused(client: ApiClient, changed: dict[str, Any], words: str) -> None:
-    answer = client.post(PATH, {**TRUST, **changed})
+    ]
+    for changed, words in table:
+        answer = client.post(PATH, {**TRUST, **changed})
 
-    assert answer.status_code == 400, answer.content
-    assert answer.json()["error"].startswith(words), answer.content
-    assert not TrustedIssuer.objects.exists()
+        assert answer.status_code == 400, answer.content
+        assert answer.json()["error"].startswith(words), answer.content
+        assert not TrustedIssuer.objects.exists()
 
 
 @pytest.mark.parametrize(

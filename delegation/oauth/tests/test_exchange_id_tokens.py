@@ -82,9 +82,8 @@ def test_an_agent_is_named_by_its_id_or_its_token(key: str, agent: Agent, provid
         assert jws.parse(token).payload["act"]["sub"] == agent.did
 
 
-@pytest.mark.parametrize(
-    ("changed", "code", "words"),
-    [
+def test_a_request_is_refused_by_its_form(key: str, agent: Agent, provider: Provider) -> None:
+    for changed, code, words in [
         ({"grant_type": None}, "invalid_request", "grant_type is missing"),
         ({"grant_type": "client_credentials"}, "unsupported_grant_type", "The only grant type"),
         ({"subject_token": None}, "invalid_request", "subject_token is missing"),
@@ -110,16 +109,12 @@ def test_an_agent_is_named_by_its_id_or_its_token(key: str, agent: Agent, provid
         ({"resource": "https://[a"}, "invalid_target", "resource: not a URI"),
         ({"resource": "https:"}, "invalid_target", "resource: must be an absolute URI"),
         ({"scope": ["a", "b"]}, "invalid_request", "scope is sent more than once"),
-    ],
-)  # fmt: skip
-def test_a_request_is_refused_by_its_form(
-    key: str, agent: Agent, provider: Provider, changed: dict[str, object], code: str, words: str
-) -> None:
-    answer = send(with_id_token(provider.token(), agent, **changed), key=key)
+    ]:
+        answer = send(with_id_token(provider.token(), agent, **changed), key=key)
 
-    status, error, description = refusal(answer)
-    assert (status, error) == (400, code)
-    assert description.startswith(words)
+        status, error, description = refusal(answer)
+        assert (status, error) == (400, code)
+        assert description.startswith(words)
 
 
 def test_the_same_audience_and_resource_are_one(key: str, agent: Agent, provider: Provider) -> None:

@@ -2,13 +2,18 @@
 
 from typing import Any
 
+import pytest
+from django.urls import reverse
+
 from agents.models import Agent
 from compliance.tests.client import ApiClient
+from compliance.tests.console import console_of, make_member
 from gateway.access.tests.factories import ONE, RECORD, UNUSUAL, ask, decided, make_policy
 from gateway.approvals.models import Approval
 from gateway.approvals.tests.factories import decide
 from gateway.tests.factories import make_permitted_agent
-from tenancy.models import Tenant
+from tenancy.models import Role, Tenant
+from tenancy.tests.factories import make_key
 
 
 def receipt_for(client: ApiClient, body: Any) -> str:
@@ -62,3 +67,30 @@ def test_resource_of_the_details_is_approved_beside_the_entity(
     for other in (elsewhere, nowhere):
         assert decided(asker, with_receipt(other, receipt)) == (False, "deny", "approval_wrong_action")
     assert decided(asker, with_receipt(body, receipt))[0] is True
+
+
+@pytest.mark.parametrize("spelling", ["decision_id", "decisionId"])
+def test_event_names_its_decision(agent: Agent, tenant: Tenant, spelling: str) -> None:
+    api = ApiClient(make_key(tenant))
+    decision = api.post(ONE, ask(agent)).json()["context"]["decision_id"]
+    body = {"agent_id": str(agent.id), "action_type": "transaction_anomaly", spelling: decision}
+
+    single = api.post("/v1/events", body).json()["data"]["id"]
+    batch = api.post("/v1/events/batch", {"events": [body]}).json()["data"][0]["data"]["id"]
+
+    assert {api.get(f"/v1/events/{one}").json()["data"]["decision_id"] for one in (single, batch)} == {
+        decision
+    }
+    console = console_of(make_member(tenant, Role.OFFICER, f"officer-{spelling}"))
+    pages = [
+        console.get(reverse("admin:events_behaviorevent_change", args=[single])),
+        console.get(reverse("admin:inbox_openevent_changelist"), {"event": single}),
+    ]
+    assert [decision in page.content.decode() for page in pages] == [True, True]
+
+
+def test_event_of_no_decision_says_so(agent: Agent, tenant: Tenant) -> None:
+    api = ApiClient(make_key(tenant))
+    made = api.post("/v1/events", {"agent_id": str(agent.id), "action_type": "api_call"}).json()["data"]["id"]
+
+    assert api.get(f"/v1/events/{made}").json()["data"]["decision_id"] is None
