@@ -54,15 +54,6 @@ def test_page_that_is_full_ends_before_its_limit_and_the_walk_loses_nothing(worl
     assert body["data"][-1]["details"] == {"n": 10**30, "s": 'é\u2028"\\'}
 
 
-def test_before_takes_a_plain_date_time(world: World) -> None:
-    old = make_event(world.agent, occurred_at=START)
-    make_event(world.agent, occurred_at=START + timedelta(hours=1))
-
-    answer = world.api.get(f"{PATH}?before={quote((START + timedelta(minutes=1)).isoformat())}")
-
-    assert ids(answer) == [str(old.id)]
-
-
 def test_filters(world: World) -> None:
     other = make_certified_agent(world.tenant)
     call = make_event(world.agent)

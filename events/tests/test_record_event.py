@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 
 from agents.models import Agent, AgentStatus
-from agents.tests.factories import make_active_agent, make_agent, make_retired_agent, make_suspended_agent
 from auditlog.models import AuditEntry
-from certificates.models import Certificate
 from certificates.tests.factories import make_certified_agent
 from compliance.core.clock import now
 from compliance.core.identifiers import new_id
@@ -170,23 +168,6 @@ def test_agent_of_another_tenant_is_not_found(world: World, api: ApiClient) -> N
     assert answer.status_code == 404
     assert answer.json() == {"error": "Agent not found"}
     assert not world.events().exists()
-
-
-@pytest.mark.parametrize("make", [make_agent, make_suspended_agent, make_retired_agent, make_active_agent])
-def test_agent_that_is_not_active_and_certified_is_refused(world: World, make: Any) -> None:
-    agent: Agent = make(world.tenant)
-
-    answer = world.api.post(PATH, world.report() | {"agent_id": str(agent.id)})
-
-    assert answer.status_code == 422
-    assert answer.json() == {"error": "Agent is not active"}
-
-
-def test_agent_whose_certificate_expired_is_refused(world: World) -> None:
-    past = now() - timedelta(days=2)
-    Certificate.objects.filter(agent=world.agent).update(issued_at=past - timedelta(days=1), expires_at=past)
-
-    assert world.api.post(PATH, world.report()).status_code == 422
 
 
 def test_low_event_writes_no_audit_entry(world: World) -> None:

@@ -48,17 +48,6 @@ def status_of(agent: Agent) -> str:
     return Agent.objects.get(id=agent.id).status
 
 
-def test_third_high_event_stops_the_agent(world: World) -> None:
-    for minute in range(3):
-        assert status_of(world.agent) == AgentStatus.ACTIVE
-        make_high_event(world.agent, received_at=minutes(minute))
-
-    certificate = Certificate.objects.get(agent=world.agent)
-    assert status_of(world.agent) == AgentStatus.SUSPENDED
-    assert certificate.status == "revoked"
-    assert "3 high-risk events within 15 minutes" in (certificate.revocation_reason or "")
-
-
 @pytest.mark.parametrize(
     ("times", "stopped"),
     [((0, 7, 15), True), ((0, 7, 15.1), False), ((0, 14, 20, 27), True), ((0, 10, 20, 30), False)],
