@@ -160,7 +160,7 @@ def test_bad_shape_is_refused(client: ApiClient, tenant: Tenant) -> None:
 
 
 def test_scope_stays_within_the_permitted_actions(client: ApiClient, tenant: Tenant) -> None:
-    for metadata, scope, status in [
+    table: list[tuple[Any, str, int]] = [
         (None, "anything goes", 200),
         ({}, "anything", 200),
         ({"permitted_actions": ["read", "trade"]}, "trade", 200),
@@ -173,7 +173,8 @@ def test_scope_stays_within_the_permitted_actions(client: ApiClient, tenant: Ten
         ({"permitted_actions": []}, "", 422),
         ({"scopes": ["read"]}, "read", 422),
         ({"scopes": ["read"]}, "", 422),
-    ]:
+    ]
+    for metadata, scope, status in table:
         agent = make_agent(tenant, metadata=metadata)
 
         assert issue(client, agent, scope=scope).status_code == status

@@ -83,7 +83,7 @@ def test_an_agent_is_named_by_its_id_or_its_token(key: str, agent: Agent, provid
 
 
 def test_a_request_is_refused_by_its_form(key: str, agent: Agent, provider: Provider) -> None:
-    for changed, code, words in [
+    table: list[tuple[dict[str, Any], str, str]] = [
         ({"grant_type": None}, "invalid_request", "grant_type is missing"),
         ({"grant_type": "client_credentials"}, "unsupported_grant_type", "The only grant type"),
         ({"subject_token": None}, "invalid_request", "subject_token is missing"),
@@ -109,7 +109,8 @@ def test_a_request_is_refused_by_its_form(key: str, agent: Agent, provider: Prov
         ({"resource": "https://[a"}, "invalid_target", "resource: not a URI"),
         ({"resource": "https:"}, "invalid_target", "resource: must be an absolute URI"),
         ({"scope": ["a", "b"]}, "invalid_request", "scope is sent more than once"),
-    ]:
+    ]
+    for changed, code, words in table:
         answer = send(with_id_token(provider.token(), agent, **changed), key=key)
 
         status, error, description = refusal(answer)
