@@ -120,9 +120,7 @@ def test_policy_goes_with_its_route(writer: ApiClient, tenant: Tenant) -> None:
     assert not AskPolicy.objects.exists()
 
 
-pytestmark = pytest.mark.usefixtures("committed")
-
-
+@pytest.mark.usefixtures("committed")
 def test_change_counts_at_once_in_the_same_process(asker: ApiClient, tenant: Tenant, agent: Agent) -> None:
     before = asker.post(ONE, ask(agent)).json()["context"]["outcome"]
     make_policy(tenant, always_ask=["read"])
@@ -136,6 +134,7 @@ def outcome(asker: ApiClient, body: Any) -> str:
     return found
 
 
+@pytest.mark.usefixtures("committed")
 def test_the_blueprints_policy_counts_between_the_agents_and_the_tenants(
     asker: ApiClient, agent: Agent, tenant: Tenant
 ) -> None:
