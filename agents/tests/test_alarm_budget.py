@@ -2,19 +2,15 @@
 
 from typing import Any
 
-import pytest
-
 from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
 from auditlog.vocabulary import Actor
 from compliance.api.gate import Scope
-from compliance.core import environments
 from compliance.core.clock import now
-from compliance.core.environments import Environment
 from compliance.tests.client import ApiClient
 from tenancy import services as tenancy
 from tenancy.models import Tenant
-from tenancy.tests.factories import make_key, make_tenant
+from tenancy.tests.factories import make_key
 
 NEW = {"name": "bot", "model_hash": "sha256:ab"}
 
@@ -50,26 +46,11 @@ def test_budget_is_set_changed_and_left_to_the_tenant(client: ApiClient, tenant:
     assert told.get().metadata == {"before": 0.01, "after": 0.003, "reason": "too many"}
 
 
-@pytest.mark.parametrize("budget", [0, 0.0009, 0.051, 1, -0.01, "0.01", True, [], {}])
-def test_other_budgets_are_400(client: ApiClient, tenant: Tenant, budget: object) -> None:
-    agent = make_agent(tenant)
-
-    edit = client.patch(f"/v1/agents/{agent.id}", {"alarm_budget": budget})
-    registration = client.post("/v1/agents", {**NEW, "alarm_budget": budget})
-
-    assert (edit.status_code, list(edit.json())) == (400, ["error"])
-    assert (registration.status_code, list(registration.json())) == (400, ["error"])
-
-
-def test_whose_budget_one_may_not_set(api: ApiClient, client: ApiClient, tenant: Tenant) -> None:
-    mine, foreign = make_agent(tenant), make_agent(make_tenant("Other"))
-    with environments.use(Environment.TEST):
-        sandboxed = make_agent(tenancy.get_tenant(tenant_id=tenant.id))
+def test_whose_budget_one_may_not_set(api: ApiClient, tenant: Tenant) -> None:
+    mine = make_agent(tenant)
     body = {"alarm_budget": 0.002}
     without = [scope.value for scope in Scope if scope is not Scope.AGENTS_ENFORCEMENT]
     weak = api.as_key(make_key(tenant, scopes=without))
 
-    assert client.patch(f"/v1/agents/{foreign.id}", body).status_code == 404
-    assert client.patch(f"/v1/agents/{sandboxed.id}", body).status_code == 404
     assert weak.patch(f"/v1/agents/{mine.id}", body).status_code == 403
     assert weak.post("/v1/agents", {**NEW, **body}).status_code == 403

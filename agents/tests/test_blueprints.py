@@ -276,21 +276,3 @@ def test_another_person_is_put_in_place_in_blueprints_too(client: ApiClient) -> 
     shown = client.get(f"/v1/blueprints/{blueprint['id']}").json()["data"]
     assert (shown["owner"], shown["differing"]) == (LEE, 0)
     assert AuditEntry.objects.about(blueprint["id"]).filter(event_type="blueprint.updated").count() == 1
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {},
-        {"name": ""},
-        {"name": "a", "unknown": 1},
-        {"name": "a", "validity_days": 366},
-        {"name": "a", "validity_days": 0},
-        {"name": "a", "alarm_budget": 1},
-        {"name": "a", "permitted_actions": "read"},
-        {"name": "a", "ask_policy": {"ask_from": "low"}},
-        {"name": "a", "model_hash": ""},
-    ],
-)
-def test_a_malformed_blueprint_is_a_400(client: ApiClient, body: dict[str, Any]) -> None:
-    assert client.post("/v1/blueprints", body).status_code == 400

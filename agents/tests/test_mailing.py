@@ -12,11 +12,9 @@ from agents.tests.factories import ACTOR, make_agent
 from agents.tests.mail_servers import REFUSED, MailServer, mail_server
 from compliance.core import environments
 from compliance.core.clock import now
-from compliance.core.environments import Environment
 from compliance.core.tasks import ENVIRONMENT_HEADER
 from compliance.stores import redis
 from tenancy.models import Tenant
-from tenancy.tests.factories import make_tenant
 
 OWNERS = {
     "owner_name": "Kim",
@@ -78,16 +76,6 @@ def test_a_worker_is_asked_once_it_is_committed(
         callback()
 
     assert redis.client().exists(asked)
-
-
-def test_the_sandbox_has_mail_of_its_own(server: MailServer, tenant: Tenant) -> None:
-    with environments.use(Environment.TEST):
-        tell(make_agent(make_tenant(), **OWNERS))
-
-    assert mailing.send_due(now=now()) == 0
-    with environments.use(Environment.TEST):
-        assert mailing.send_due(now=now()) == 1
-    assert "Environment: test" in server.texts()[0]
 
 
 def test_what_a_server_that_is_away_did_not_take_is_sent_later(

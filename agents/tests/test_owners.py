@@ -52,12 +52,7 @@ def test_the_log_names_owners_only_where_they_can_be_erased(client: ApiClient) -
 
 @pytest.mark.parametrize(
     "owner",
-    [
-        *("kim@example.com", [], {}, {"name": "Kim"}, {"email": "kim@example.com"}),
-        *({**KIM, "email": "kim"}, {**KIM, "email": "kim@example.com\nBcc: lee@example.com"}),
-        *({**KIM, "email": 5}, {**KIM, "name": ""}, {**KIM, "name": None}),
-        {**KIM, "email": "a" * 250 + "@b.c"},
-    ],
+    [{"name": "Kim"}, {**KIM, "email": "kim"}, {**KIM, "email": f"{KIM['email']}\nBcc: lee@example.com"}],
 )
 def test_what_is_no_person_is_400(client: ApiClient, tenant: Tenant, owner: object) -> None:
     agent = make_agent(tenant)
@@ -89,11 +84,6 @@ def test_agents_are_listed_by_owner_and_without_one(client: ApiClient, tenant: T
     assert listed("owner=lee@example.com") == []
     assert listed("orphaned=true") == [str(orphan.id)]
     assert listed("orphaned=false") == [str(retired.id), str(owned.id)]
-
-
-@pytest.mark.parametrize("query", ["owner=", "owner=kim", "owner=%00", "orphaned=", "orphaned=1"])
-def test_bad_filters_are_400(client: ApiClient, query: str) -> None:
-    assert client.get(f"/v1/agents?{query}").status_code == 400
 
 
 def test_who_leaves_is_replaced_everywhere(client: ApiClient, tenant: Tenant) -> None:

@@ -62,19 +62,9 @@ def test_registration_is_audited(client: ApiClient) -> None:
 @pytest.mark.parametrize(
     ("body", "names"),
     [
-        ({"model_hash": "h"}, "name"),
-        ({"name": "", "model_hash": "h"}, "name"),
-        ({"name": "x" * 256, "model_hash": "h"}, "name"),
-        ({"name": None, "model_hash": "h"}, "name"),
-        ({"name": 7, "model_hash": "h"}, "name"),
-        ({"name": "a"}, "model_hash"),
-        ({"name": "a", "model_hash": ""}, "model_hash"),
-        ({"name": "a", "model_hash": "h", "version": 3}, "version"),
-        ({"name": "a", "model_hash": "h", "metadata": []}, "metadata"),
         ({"name": "a", "model_hash": "h", "metadata": {"x": "é" * 33_000}}, "metadata"),
         ({"name": "a", "model_hash": "h", "metadata": {"permitted_actions": "read"}}, "permitted_actions"),
         ({"name": "a", "model_hash": "h", "metadata": {"permitted_actions": [1]}}, "permitted_actions"),
-        ({"name": "a", "model_hash": "h", "financial_scope": {}}, "financial_scope"),
     ],
 )
 def test_bad_fields_are_named(client: ApiClient, body: dict[str, Any], names: str) -> None:
@@ -83,34 +73,6 @@ def test_bad_fields_are_named(client: ApiClient, body: dict[str, Any], names: st
     assert answer.status_code == 400
     assert names in answer.json()["error"]
     assert Agent.objects.count() == 0
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("max_single_trade_usd", 0),
-        ("daily_limit_usd", -1),
-        ("max_single_trade_usd", "10"),
-        ("daily_limit_usd", True),
-        ("permitted_instruments", "BTC"),
-        ("permitted_venues", None),
-        ("leverage_permitted", "yes"),
-        ("max_leverage_ratio", 0),
-    ],
-)
-def test_financial_scope_is_checked(client: ApiClient, field: str, value: Any) -> None:
-    body = {"name": "a", "model_hash": "h", "financial_scope": {**FINANCIAL_SCOPE, field: value}}
-
-    answer = client.post("/v1/agents", body)
-
-    assert answer.status_code == 400
-    assert field in answer.json()["error"]
-
-
-def test_longest_name_and_shortest_hash_are_taken(client: ApiClient) -> None:
-    answer = client.post("/v1/agents", {"name": "ü" * 255, "model_hash": "h"})
-
-    assert answer.status_code == 201
 
 
 def test_older_key_scopes_gives_an_empty_scope(client: ApiClient) -> None:

@@ -15,14 +15,10 @@ from openvc.status.token_status_list import check_token_status
 from pyld import jsonld
 
 from agents.models import Agent
-from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
 from certificates.models import Certificate
 from certificates.tests.factories import make_certified_agent
-from compliance.api.gate import Scope
-from compliance.core import environments
 from compliance.core.clock import now
-from compliance.core.environments import Environment
 from compliance.tests.client import ApiClient
 from delegation.issued import status_lists
 from delegation.models import IssuedCredential
@@ -30,7 +26,6 @@ from delegation.tasks import forget_issued
 from delegation.tests import test_standing as ends
 from delegation.tests.test_status_list import bit_of
 from tenancy.models import Tenant
-from tenancy.tests.factories import make_key, make_tenant, make_test_key
 
 CONTEXT = Path(__file__).with_name("vectors") / "credentials_v2.json"
 """`https://www.w3.org/ns/credentials/v2`, as the W3C publishes it."""
@@ -189,30 +184,6 @@ def test_a_reinstated_agents_credential_counts_again(client: ApiClient, tenant: 
     status_lists.forget()
 
     assert bit_of(client, found) == 0
-
-
-def test_who_gets_none(client: ApiClient, tenant: Tenant) -> None:
-    own, foreign = make_agent(tenant), make_certified_agent(make_tenant("Other"))
-    bare = client.as_key(make_key(tenant, scopes=[Scope.EVENTS_READ]))
-
-    assert client.get(f"/v1/agents/{own.id}/credential").status_code == 422
-    assert client.get(f"/v1/agents/{foreign.id}/credential").status_code == 404
-    assert client.get("/v1/agents/x/credential").status_code == 404
-    assert bare.get(f"/v1/agents/{own.id}/credential").status_code == 403
-
-
-def test_the_sandbox_has_its_own(api: ApiClient, tenant: Tenant) -> None:
-    client = api.as_key(make_test_key(tenant))
-    with environments.use(Environment.TEST):
-        agent = make_certified_agent(tenant)
-
-    found = verified(client, issued(client, agent), "test")
-
-    assert found["env"] == "test"
-    assert found["credentialSubject"]["id"].startswith(f"did:{settings.SERVICE_NAME}:test:")
-    assert bit_of(client, found) == 0
-    live = api.as_key(make_key(tenant))
-    assert live.get(f"/v1/agents/{agent.id}/credential").status_code == 404
 
 
 def test_places_are_forgotten_after_the_certificates_end(client: ApiClient, tenant: Tenant) -> None:

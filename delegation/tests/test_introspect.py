@@ -1,6 +1,5 @@
 """`POST /oauth/introspect`."""
 
-from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -126,10 +125,6 @@ def test_a_chain_of_eight_costs_one_statement_beside_authentication(
 @pytest.mark.parametrize("token", ["x", "a.b.c", "é", "x" * 60_000, "\u202e", "null", "{}"])
 def test_what_is_no_token_is_inactive(client: ApiClient, token: str) -> None:
     assert told(client, token) == INACTIVE
-
-
-def test_an_expired_token_is_inactive(client: ApiClient, agent: Agent) -> None:
-    assert told(client, make_token(agent, at=now() - timedelta(hours=2)).token) == INACTIVE
 
 
 def test_a_forged_token_is_inactive(client: ApiClient, agent: Agent) -> None:

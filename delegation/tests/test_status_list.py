@@ -180,18 +180,15 @@ def test_every_place_is_given_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len({index // LIST_SIZE for index in indexes}) == 2
 
 
-@pytest.mark.parametrize(
-    "list_id",
-    [
+def test_a_list_without_tokens_does_not_exist(api: ApiClient, tenant: Tenant) -> None:
+    for list_id in [
         *("live-999999999", "live-01", "live-", "live", "other-0", "live-0x", "live-9999999999", "LIVE-0"),
         *("live--1", "live-%D9%A0", "live-0%00", "%ff", "live-0%0A"),
-    ],
-)
-def test_a_list_without_tokens_does_not_exist(api: ApiClient, tenant: Tenant, list_id: str) -> None:
-    answer = api.get(f"/v1/status-lists/{list_id}")
+    ]:
+        answer = api.get(f"/v1/status-lists/{list_id}")
 
-    assert answer.status_code in (400, 404)
-    assert set(answer.json()) == {"error"}
+        assert answer.status_code in (400, 404)
+        assert set(answer.json()) == {"error"}
 
 
 def test_many_readers_cost_one_statement_and_one_signature(api: ApiClient, tenant: Tenant) -> None:

@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from agents.models import Agent
 from certificates.tests.factories import make_certified_agent
 from compliance.core import environments
+from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.stores import redis
 from compliance.tests.client import ApiClient
@@ -22,7 +23,8 @@ from events.tests.web import Web, warm
 from tenancy import recent_keys
 from tenancy.models import Tenant
 from tenancy.tests.factories import make_key, make_tenant
-from webhooks.models import Message
+from webhooks.models import Message, Webhook
+from webhooks.vocabulary import EventName
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,13 @@ class World:
         """What the tenant's webhooks were told, of one event or at all."""
         told = Message.objects.filter(tenant=self.tenant)
         return told.filter(event=event) if event else told
+
+    def listen(self) -> None:
+        """Have a webhook for every event name."""
+        made = {"secret": b"", "secret_hint": "", "created_at": now(), "updated_at": now()}
+        Webhook.objects.create(
+            tenant=self.tenant, url="https://example.com/hook", events=EventName.values, **made
+        )
 
     def report(self, action_type: str = "api_call", **body: object) -> dict[str, object]:
         return {"agent_id": str(self.agent.id), "action_type": action_type, **body}

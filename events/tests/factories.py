@@ -5,13 +5,17 @@ from typing import Any
 from uuid import UUID
 
 from agents.models import Agent
+from auditlog.vocabulary import Actor
 from compliance.core.clock import now
 from compliance.core.identifiers import new_id_at
 from events import services
+from events.inbox import reviewing
 from events.inbox.models import OpenEvent
 from events.ingest.event_input import EventInput
 from events.ingest.storage import ScoredEvent
-from events.models import ActionType, BehaviorEvent
+from events.models import ActionType, BehaviorEvent, EventReview, ReviewVerdict
+
+OFFICER = Actor.person(UUID(int=7))
 
 
 def make_event(
@@ -43,6 +47,20 @@ def store_event(agent: Agent, score: float, at: datetime, **fields: Any) -> Beha
         received_at=at,
         **given,
     )
+
+
+def judge(
+    event: Any,
+    verdict: ReviewVerdict = ReviewVerdict.CONFIRMED,
+    note: str | None = None,
+    *,
+    at: datetime | None = None,
+    actor: Actor = OFFICER,
+) -> EventReview:
+    """Say what an officer found about an event, or about the one with this id."""
+    row = BehaviorEvent.objects.get(id=getattr(event, "id", event))
+    given: dict[str, Any] = {"verdict": verdict, "note": note, "actor": actor, "now": at or now()}
+    return reviewing.review(tenant_id=row.tenant_id, event_id=row.id, **given)[0]
 
 
 def make_open_event(

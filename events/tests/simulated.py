@@ -2,22 +2,17 @@
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import UUID
 
 from agents.models import Agent
-from auditlog.vocabulary import Actor
 from certificates import services as certificates
 from certificates.tests.factories import make_certificate
 from compliance.core.clock import now
-from events.inbox import reviewing
-from events.models import BehaviorEvent, ReviewVerdict
 from events.risk.evaluation.replay import Order, Replay
 from events.risk.evaluation.simulations import Fate, ReplayFindings, findings, order_of
-from events.tests.factories import make_high_event
+from events.tests.factories import OFFICER, make_high_event
 from tenancy.models import Tenant
 
 START = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
-ACTOR = Actor.person(UUID(int=7))
 
 
 def minutes(count: float) -> datetime:
@@ -53,15 +48,13 @@ def high_events(agent: Agent, *at: float) -> list[Any]:
 
 def reinstated(agent: Agent, at: datetime) -> Agent:
     certificates.reinstate_agent(
-        may_undo_stop=True, tenant_id=agent.tenant_id, agent_id=agent.id, reason="fixed", actor=ACTOR, now=at
+        may_undo_stop=True,
+        tenant_id=agent.tenant_id,
+        agent_id=agent.id,
+        reason="fixed",
+        actor=OFFICER,
+        now=at,
     )
     made = Agent.objects.get(id=agent.id)
     make_certificate(made)
     return made
-
-
-def judge(event: Any, verdict: ReviewVerdict, at: datetime | None = None) -> None:
-    row = BehaviorEvent.objects.get(id=event.id)
-    reviewing.review(
-        tenant_id=row.tenant_id, event_id=row.id, verdict=verdict, note=None, actor=ACTOR, now=at or now()
-    )

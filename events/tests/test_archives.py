@@ -33,11 +33,10 @@ from events.archiving import archive_file, archives, changes
 from events.archiving.archives import COLUMNS
 from events.archiving.spans import Partition, Span, gap
 from events.errors import BadArchive
-from events.inbox import reviewing
-from events.models import BehaviorEvent, ReviewVerdict
+from events.models import BehaviorEvent
 from events.partitions import maintain
 from events.tests.conftest import World
-from events.tests.factories import store_event
+from events.tests.factories import judge, store_event
 from ops import doctor
 
 ACTOR = Actor.system("tests")
@@ -95,14 +94,7 @@ def test_archive_holds_every_column_and_the_reviews_between_header_and_footer(
     world: World, folder: Path
 ) -> None:
     old = store_old(world, details=ODD, session_id="s", reasons=[{"name": "prior", "weight": 1.5}])
-    reviewing.review(
-        tenant_id=world.tenant.id,
-        event_id=old.id,
-        verdict=ReviewVerdict.CONFIRMED,
-        note="seen",
-        actor=ACTOR,
-        now=now(),
-    )
+    judge(old, note="seen", actor=ACTOR)
 
     (partition,) = drop().dropped
 

@@ -2,21 +2,18 @@
 
 from datetime import timedelta
 from typing import Any
-from uuid import UUID
 
 import pytest
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
 from agents.models import Agent
-from auditlog.vocabulary import Actor
 from certificates.tests.factories import make_certified_agent
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.tasks import ENVIRONMENT_HEADER
 from events import tasks
-from events.inbox import reviewing
 from events.models import ReviewVerdict, ScorerProgress, TenantBaseline
 from events.risk import baselines, state_cache
 from events.risk.scoring.contract import Event
@@ -33,7 +30,7 @@ from events.risk.scoring.state import (
 from events.risk.scoring.tables import digest
 from events.risk.state_cache import NOTHING, StateUpdate
 from events.tests.conftest import World
-from events.tests.factories import make_event, store_event
+from events.tests.factories import judge, make_event, store_event
 from tenancy.tests.factories import make_tenant
 
 AGO = baselines.DELAY + timedelta(minutes=1)
@@ -44,6 +41,11 @@ DETAILS = {"tool": "send_email", "to": "partner@known.example"}
 def stored(world: World) -> Baseline | None:
     row = TenantBaseline.objects.filter(tenant=world.tenant).first()
     return decode_baseline(bytes(row.baseline)) if row else None
+
+
+def learned(world: World) -> float:
+    baseline = stored(world)
+    return baseline.learned if baseline else 0.0
 
 
 def knows(world: World, target: str) -> bool:
@@ -104,9 +106,7 @@ def test_low_events_are_pooled_once_by_tenant(world: World) -> None:
     assert baselines.pool_new(now=now()) >= 1
     assert baselines.pool_new(now=now()) == 0
 
-    baseline = stored(world)
-    assert baseline is not None
-    assert baseline.learned == pytest.approx(2, abs=0.2)
+    assert learned(world) == pytest.approx(2, abs=0.2)
     assert knows(world, "partner@known.example")
     assert not knows(world, "x@evil.example")
     assert not TenantBaseline.objects.filter(tenant=make_tenant("Other")).exists()
@@ -118,9 +118,7 @@ def test_what_one_agent_repeats_is_pooled_without_its_place(world: World) -> Non
 
     baselines.pool_new(now=now())
 
-    baseline = stored(world)
-    assert baseline is not None
-    assert baseline.learned == pytest.approx(2, abs=0.2)
+    assert learned(world) == pytest.approx(2, abs=0.2)
     assert not knows(world, "partner@known.example")
 
 
@@ -131,9 +129,7 @@ def test_later_events_are_added(world: World) -> None:
 
     baselines.pool_new(now=now() + AGO)
 
-    baseline = stored(world)
-    assert baseline is not None
-    assert baseline.learned == pytest.approx(3, abs=0.3)
+    assert learned(world) == pytest.approx(3, abs=0.3)
 
 
 def test_steps_go_on_where_the_last_one_ended(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +163,7 @@ def test_recent_and_confirmed_events_are_not_pooled(world: World) -> None:
     make_event(world.agent, details=DETAILS | {"to": "now@new.example"})
     past_event(world, to="x@evil.example")
     for missed in world.events().filter(details__to="x@evil.example"):
-        say(world, missed.id, ReviewVerdict.CONFIRMED)
+        judge(missed)
 
     baselines.pool_new(now=now())
 
@@ -175,33 +171,20 @@ def test_recent_and_confirmed_events_are_not_pooled(world: World) -> None:
     assert not knows(world, "x@evil.example")
 
 
-def say(world: World, event_id: Any, verdict: ReviewVerdict, note: str | None = None) -> None:
-    reviewing.review(
-        tenant_id=world.tenant.id,
-        event_id=event_id,
-        verdict=verdict,
-        note=note,
-        actor=Actor.person(UUID(int=7)),
-        now=now(),
-    )
-
-
 def test_dismissed_events_are_pooled_once_and_known_at_once(world: World) -> None:
     event = store_event(world.agent, 0.5, now() - AGO, details=DETAILS)
     taken_back = store_event(world.agent, 0.5, now() - AGO, details=DETAILS | {"to": "x@evil.example"})
     for one in (event, taken_back):
-        say(world, one.id, ReviewVerdict.DISMISSED)
-    say(world, event.id, ReviewVerdict.DISMISSED, "asked the customer")
-    say(world, taken_back.id, ReviewVerdict.CONFIRMED)
+        judge(one.id, ReviewVerdict.DISMISSED)
+    judge(event.id, ReviewVerdict.DISMISSED, "asked the customer")
+    judge(taken_back.id, ReviewVerdict.CONFIRMED)
     baselines.pool_new(now=now())
     assert not knows(world, "partner@known.example")
 
     assert baselines.pool_new(now=now() + AGO) >= 1
     assert baselines.pool_new(now=now() + AGO) == 0
 
-    baseline = stored(world)
-    assert baseline is not None
-    assert baseline.learned == pytest.approx(1, abs=0.1)
+    assert learned(world) == pytest.approx(1, abs=0.1)
     assert knows(world, "partner@known.example")
     assert not knows(world, "x@evil.example")
 
@@ -209,24 +192,20 @@ def test_dismissed_events_are_pooled_once_and_known_at_once(world: World) -> Non
 def test_event_that_is_dismissed_again_after_a_change_of_mind_is_pooled(world: World) -> None:
     event = store_event(world.agent, 0.5, now() - AGO, details=DETAILS)
     for verdict in (ReviewVerdict.DISMISSED, ReviewVerdict.CONFIRMED, ReviewVerdict.DISMISSED):
-        say(world, event.id, verdict)
+        judge(event.id, verdict)
 
     baselines.pool_new(now=now() + AGO)
 
-    baseline = stored(world)
-    assert baseline is not None
-    assert baseline.learned == pytest.approx(1, abs=0.1)
+    assert learned(world) == pytest.approx(1, abs=0.1)
 
 
 def test_dismissed_low_event_counts_once(world: World) -> None:
     event = store_event(world.agent, 0.1, now() - AGO, details=DETAILS)
-    say(world, event.id, ReviewVerdict.DISMISSED)
+    judge(event.id, ReviewVerdict.DISMISSED)
 
     baselines.pool_new(now=now() + AGO)
 
-    baseline = stored(world)
-    assert baseline is not None
-    assert baseline.learned == pytest.approx(1, abs=0.1)
+    assert learned(world) == pytest.approx(1, abs=0.1)
 
 
 def test_task_that_was_away_for_long_goes_on_some_way_back(owned: None, world: World) -> None:
@@ -237,9 +216,7 @@ def test_task_that_was_away_for_long_goes_on_some_way_back(owned: None, world: W
 
     tasks.pool_baselines.apply(headers={ENVIRONMENT_HEADER: Environment.LIVE.value}, throw=True)
 
-    baseline = stored(world)
-    assert baseline is not None
-    assert baseline.learned == pytest.approx(2, abs=0.2)
+    assert learned(world) == pytest.approx(2, abs=0.2)
 
 
 def test_young_agent_is_judged_beside_its_tenants_habits(world: World) -> None:
@@ -273,9 +250,7 @@ def test_baseline_of_another_layout_begins_anew(world: World) -> None:
 
     baselines.pool_new(now=now())
 
-    baseline = stored(world)
-    assert baseline is not None
-    assert baseline.learned == pytest.approx(2, abs=0.2)
+    assert learned(world) == pytest.approx(2, abs=0.2)
 
 
 def test_baselines_of_live_are_none_of_the_sandbox(world: World) -> None:

@@ -65,16 +65,6 @@ def test_officer_confirms_and_dismisses(acme: Tenant, agent: Agent) -> None:
     assert "Dismiss" in confirmed
 
 
-def test_page_explains_before_anything_is_done(acme: Tenant, agent: Agent) -> None:
-    event = stored(agent)
-    client = console_of(make_member(acme, Role.OFFICER))
-
-    answer = client.get(reverse("admin:events_behaviorevent_confirm", args=[event.pk]))
-
-    assert "lifts the marks" in " ".join(answer.content.decode().split())
-    assert EventReview.objects.that_counts(event.id) is None
-
-
 def test_queue_holds_what_is_not_low_and_not_reviewed(acme: Tenant, agent: Agent) -> None:
     medium, high, low = stored(agent), stored(agent, 0.9), stored(agent, 0.1)
     done, missed = stored(agent), stored(agent, 0.1)

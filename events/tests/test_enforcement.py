@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -13,72 +12,40 @@ from django.test.utils import CaptureQueriesContext
 
 from agents import services as agents
 from agents.models import Agent, AgentStatus, OwnerMail
+from agents.tests.factories import ACTOR
 from auditlog.models import AuditEntry
-from auditlog.vocabulary import Actor, AuditAction
+from auditlog.vocabulary import AuditAction
 from certificates import services as certificates
 from certificates.models import Certificate
 from certificates.tests.factories import make_certified_agent
 from compliance.core import environments
-from compliance.core.environments import Environment
-from compliance.tests.threads import in_thread, somebody_waits_for_a_lock
+from compliance.tests.threads import all_at_once, in_thread, somebody_waits_for_a_lock
 from compliance.tests.waiting import eventually
 from events.ingest import reactions
 from events.models import BehaviorEvent
 from events.tests.conftest import World
-from events.tests.factories import make_high_event
+from events.tests.factories import make_high_event, store_event
+from events.tests.simulated import START, high_events, minutes
 from tenancy import services as tenancy
 from tenancy.models import Enforcement
-from tenancy.tests.factories import make_tenant, make_test_key
-from webhooks.models import Webhook
+from tenancy.tests.factories import make_tenant
 from webhooks.openapi import EXAMPLE_DATA
-from webhooks.vocabulary import EventName
 
-START = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
-ACTOR = Actor.system("tests")
 OBSERVE, ENFORCE = Enforcement.OBSERVE, Enforcement.ENFORCE
 
 
-def minutes(count: float) -> datetime:
-    return START + timedelta(minutes=count)
-
-
 def set_mode(world: World, agents_own: str | None, tenants: str = ENFORCE) -> None:
-    agents.update(
-        tenant_id=world.tenant.id,
-        agent_id=world.agent.id,
-        changes={"enforcement": agents_own},
-        actor=ACTOR,
-        now=START,
-    )
-    tenancy.change_setting(
-        name="enforcement",
-        tenant_id=world.tenant.id,
-        value=Enforcement(tenants),
-        reason="pilot",
-        actor=ACTOR,
-        now=START,
-    )
+    given: dict[str, Any] = {"tenant_id": world.tenant.id, "actor": ACTOR, "now": START}
+    agents.update(**given, agent_id=world.agent.id, changes={"enforcement": agents_own})
+    tenancy.change_setting(**given, name="enforcement", value=Enforcement(tenants), reason="pilot")
 
 
 @pytest.fixture
 def observed(world: World) -> World:
     """A world whose agent is only observed, and a webhook for every event name."""
     set_mode(world, OBSERVE)
-    Webhook.objects.create(
-        tenant=world.tenant,
-        url="https://example.com/hook",
-        events=EventName.values,
-        secret=b"",
-        secret_hint="",
-        created_at=START,
-        updated_at=START,
-    )
+    world.listen()
     return world
-
-
-def strike(world: World, *at: float) -> None:
-    for minute in at:
-        make_high_event(world.agent, received_at=minutes(minute))
 
 
 def standing_of(agent: Agent) -> tuple[str, str]:
@@ -111,24 +78,13 @@ def test_agents_own_mode_counts_before_its_tenants(
 ) -> None:
     set_mode(world, agents_own, tenants)
 
-    strike(world, 0, 1, 2)
+    high_events(world.agent, 0, 1, 2)
 
     assert standing_of(world.agent)[0] == status
 
 
-def test_observed_agent_reports_on_and_keeps_its_certificate(observed: World) -> None:
-    answers = [
-        observed.api.post("/v1/events", observed.report("unauthorized_access_attempt")) for _ in range(5)
-    ]
-
-    assert [answer.status_code for answer in answers] == [201] * 5
-    assert {answer.json()["data"]["risk_band"] for answer in answers} == {"high"}
-    assert "would_have_stopped" not in answers[2].json()["data"]
-    assert standing_of(observed.agent) == ("active", "active")
-
-
 def test_the_third_strike_is_audited_with_its_event_and_window(observed: World) -> None:
-    strike(observed, 0, 1, 2)
+    high_events(observed.agent, 0, 1, 2)
 
     third = observed.events().latest("received_at")
     (note,) = notes(observed)
@@ -142,7 +98,7 @@ def test_the_third_strike_is_audited_with_its_event_and_window(observed: World) 
 
 
 def test_a_series_is_announced_as_ever_and_says_once_what_would_have_been(observed: World) -> None:
-    strike(observed, 0, 1, 2, 3, 4)
+    high_events(observed.agent, 0, 1, 2, 3, 4)
 
     heard = Counter(observed.messages().values_list("event", flat=True))
     alerts, high = told(observed, "risk.alert"), told(observed, "agent.high_risk")
@@ -158,7 +114,7 @@ def test_no_owner_is_told_of_a_stop_that_does_not_come(observed: World, settings
     people = {"owner_name": "Kim Berg", "owner_email": "kim@example.com"}
     Agent.objects.filter(id=observed.agent.id).update(**people)
 
-    strike(observed, 0, 1)
+    high_events(observed.agent, 0, 1)
 
     (entry,) = AuditEntry.objects.about(observed.agent.id).of_type(AuditAction.AGENT_STRIKE)
     assert "from the threshold, which does not stop it, until" in (entry.description or "")
@@ -178,34 +134,30 @@ def test_no_owner_is_told_of_a_stop_that_does_not_come(observed: World, settings
 def test_each_series_of_strikes_is_recorded_once(
     observed: World, times: tuple[float, ...], noted: int
 ) -> None:
-    strike(observed, *times)
+    high_events(observed.agent, *times)
 
     assert len(notes(observed)) == noted
     assert sum("would_have_stopped" in alert for alert in told(observed, "risk.alert")) == noted
 
 
 def test_suspension_by_a_person_does_not_end_a_series(observed: World) -> None:
-    strike(observed, 0, 1, 2)
-    given: dict[str, Any] = {
-        "tenant_id": observed.tenant.id,
-        "agent_id": observed.agent.id,
-        "reason": "x",
-        "actor": ACTOR,
-    }
+    high_events(observed.agent, 0, 1, 2)
+    given: dict[str, Any] = {"tenant_id": observed.tenant.id, "agent_id": observed.agent.id}
+    given |= {"reason": "x", "actor": ACTOR}
     certificates.suspend_agent(**given, now=minutes(3))
     certificates.reinstate_agent(**given, may_undo_stop=True, now=minutes(4))
 
-    strike(observed, 5, 6)
+    high_events(observed.agent, 5, 6)
     assert len(notes(observed)) == 1
-    strike(observed, 7)
+    high_events(observed.agent, 7)
 
     assert len(notes(observed)) == 1
 
 
 def test_sweep_stops_no_observed_agent_and_notes_it_once(observed: World) -> None:
     set_mode(observed, ENFORCE)
-    strike(observed, 0, 1)
-    copy(observed.events().earliest("received_at"))
+    high_events(observed.agent, 0, 1)
+    store_event(observed.agent, 0.9, minutes(1))
     set_mode(observed, OBSERVE)
 
     stopped = [reactions.sweep(now=minutes(at)) for at in (2, 3, 14)]
@@ -217,7 +169,7 @@ def test_sweep_stops_no_observed_agent_and_notes_it_once(observed: World) -> Non
 
 
 def test_sweep_repeats_nothing_that_ingest_recorded(observed: World) -> None:
-    strike(observed, 0, 1, 2, 3)
+    high_events(observed.agent, 0, 1, 2, 3)
 
     for minute in (3, 10, 15.5, 17):
         reactions.sweep(now=minutes(minute))
@@ -227,7 +179,7 @@ def test_sweep_repeats_nothing_that_ingest_recorded(observed: World) -> None:
 
 
 def test_enforcing_again_stops_an_agent_whose_window_still_holds_three(observed: World) -> None:
-    strike(observed, 0, 1, 2)
+    high_events(observed.agent, 0, 1, 2)
 
     set_mode(observed, None)
 
@@ -237,13 +189,13 @@ def test_enforcing_again_stops_an_agent_whose_window_still_holds_three(observed:
 
 
 def test_enforcing_again_forgives_strikes_that_left_the_window(observed: World) -> None:
-    strike(observed, 0, 1, 2)
+    high_events(observed.agent, 0, 1, 2)
     set_mode(observed, None)
 
     assert reactions.sweep(now=minutes(15.5)) == 0
-    strike(observed, 18, 19)
+    high_events(observed.agent, 18, 19)
     assert standing_of(observed.agent) == ("active", "active")
-    strike(observed, 20)
+    high_events(observed.agent, 20)
 
     assert standing_of(observed.agent) == ("suspended", "revoked")
 
@@ -251,15 +203,7 @@ def test_enforcing_again_forgives_strikes_that_left_the_window(observed: World) 
 def test_simultaneous_high_events_are_all_accepted_and_noted_once(committed: None) -> None:
     agent = make_certified_agent(make_tenant(), enforcement=OBSERVE)
 
-    def send(_: int) -> None:
-        with environments.use(Environment.LIVE):
-            try:
-                make_high_event(agent)
-            finally:
-                connections.close_all()
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(send, range(12)))
+    all_at_once([lambda: make_high_event(agent)] * 12)
 
     assert BehaviorEvent.objects.of_agent(agent.id).high_risk().count() == 12
     assert standing_of(agent) == ("active", "active")
@@ -291,7 +235,7 @@ def test_tenants_mode_is_read_once_for_the_warning_and_at_the_breach(world: Worl
     reads = []
     for minute in range(3):
         with CaptureQueriesContext(connections["default"]) as captured:
-            strike(world, minute)
+            high_events(world.agent, minute)
         reads.append(sum('FROM "tenancy_tenant"' in query["sql"] for query in captured))
 
     assert reads == [1, 1, 1]  # at first its alarm budget
@@ -302,27 +246,3 @@ def test_people_still_stop_an_observed_agent(observed: World) -> None:
 
     assert answer.status_code == 200
     assert standing_of(observed.agent) == ("suspended", "revoked")
-
-
-def test_modes_of_the_environments_are_apart(world: World) -> None:
-    with environments.use(Environment.TEST):
-        tenant = tenancy.get_tenant(tenant_id=world.tenant.id)
-        tenancy.change_setting(
-            name="enforcement", tenant_id=tenant.id, value=OBSERVE, reason="pilot", actor=ACTOR, now=START
-        )
-        sandboxed = make_certified_agent(tenant)
-        api = world.api.as_key(make_test_key(tenant))
-        body = {"agent_id": str(sandboxed.id), "action_type": "unauthorized_access_attempt"}
-        for _ in range(4):
-            assert api.post("/v1/events", body).status_code == 201
-        assert standing_of(sandboxed) == ("active", "active")
-
-    strike(world, 0, 1, 2)
-
-    assert standing_of(world.agent) == ("suspended", "revoked")
-
-
-def copy(event: BehaviorEvent) -> None:
-    """Store a copy past `ingest()`."""
-    fields = ("tenant_id", "agent_id", "action_type", "risk_score", "risk_band", "occurred_at", "received_at")
-    BehaviorEvent.objects.create(**{name: getattr(event, name) for name in fields})

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime, timedelta
-from ipaddress import ip_network
 from threading import current_thread
 from typing import Any
 
@@ -44,7 +43,6 @@ from events.ingest.event_input import EventInput
 from events.ingest.ingestion import DeferredEvent, Submission, ingest_deferred
 from events.models import BehaviorEvent
 from events.tests.conftest import World
-from events.tests.states import lose
 from events.tests.web import (
     PATH,
     Web,
@@ -164,27 +162,6 @@ def test_answer_is_the_views_byte_for_byte(
     assert ("cache-control", "no-store") in answer.headers
 
 
-def test_every_spelling_and_both_environments_take_the_fast_path(
-    web: Entrance, plain: Entrance, tenant: Tenant
-) -> None:
-    with environments.use(Environment.TEST):
-        serial = make_certificate(make_agent(tenant)).serial_number
-    colons = ":".join(serial[place : place + 2] for place in range(0, 40, 2))
-
-    for spelling in (
-        serial,
-        serial.upper(),
-        colons,
-        colons.upper(),
-        f"0x{serial}",
-        f"0X{serial}",
-        f" {serial}",
-    ):
-        answer = assert_the_same(web, plain, spelling)
-        assert orjson.loads(answer.body)["data"]["serial_number"] == serial
-        assert orjson.loads(answer.body)["data"]["environment"] == "test"
-
-
 @pytest.fixture
 def security_for_a_minute(settings: Settings) -> Iterator[None]:
     """A minute of strict transport security in headers made anew."""
@@ -217,19 +194,6 @@ def test_revocation_shows_on_the_next_call(web: Entrance, certificate: Certifica
     assert (before["status"], after["status"]) == ("active", "revoked")
     assert (after["risk_score"], after["risk_band"]) == (0.9, "high")
     assert web.seen_by_view == 0
-
-
-def test_clients_behind_a_trusted_proxy_are_counted_apart(web: Entrance, settings: Settings) -> None:
-    settings.TRUSTED_PROXIES = [ip_network("127.0.0.1/32")]
-
-    async def play() -> list[Answer]:
-        asked = [f"192.0.2.{number % 7}" for number in range(35)]
-        return await asyncio.gather(*(web.ask(UNKNOWN, ("x-forwarded-for", one)) for one in asked))
-
-    answers: list[Answer] = web.run(play())
-
-    remaining = [int(dict(answer.headers)["x-ratelimit-remaining"]) for answer in answers]
-    assert sorted(remaining) == sorted(list(range(95, 100)) * 7)
 
 
 def test_those_who_wait_together_share_a_read_and_each_gets_its_own_answer(
@@ -346,21 +310,6 @@ def test_group_whose_session_dies_is_503_and_the_next_is_stored(world: World, we
 
 
 # --- Events that leave their group
-
-
-def test_threads_whose_sessions_died_serve_again(world: World, web: Web, key: str) -> None:
-    agents = [make_certified_agent(world.tenant) for _ in range(8)]
-    warm(web, key, agents)
-    assert {answer.status for answer in web.post_all(key, [report(one) for one in agents])} == {201}
-
-    for _ in range(3):
-        end_sessions()
-        for one in agents:
-            # Its state has to be rebuilt, which a group leaves to another thread.
-            lose(one)
-        answers = web.post_all(key, [report(one) for one in agents])
-
-        assert [answer.status for answer in answers] == [201] * 8
 
 
 @contextmanager

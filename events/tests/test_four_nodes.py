@@ -1,7 +1,6 @@
 """Four web nodes beside one another: an agent's events, and a revocation, may arrive at any of them."""
 
 import random
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -18,9 +17,7 @@ from compliance.core.environments import Environment
 from compliance.tests.browser.web_server import web_server
 from events.models import BehaviorEvent
 from events.risk import state_cache
-from events.risk.marks import context_of
-from events.risk.scoring.model import fold, relearn
-from events.risk.scoring.state import AgentState
+from events.risk.scoring.model import relearn
 from events.risk.snapshots import as_event
 from tenancy.tests.factories import make_key, make_tenant
 
@@ -28,8 +25,6 @@ pytestmark = [pytest.mark.drill, pytest.mark.slow, pytest.mark.usefixtures("comm
 
 NODES, AGENTS, EVENTS, AT_ONCE = 4, 24, 50, 8
 REVOKED = 20
-SHARE = 0.999
-TOLERANCE = 1e-9
 ACTIONS = ("api_call", "data_access", "data_mutation", "message_signed", "authentication_attempt")
 
 
@@ -83,35 +78,6 @@ def made(name: str, count: int = AGENTS) -> tuple[list[Agent], str]:
 
 def rows_of(agent: Agent) -> list[BehaviorEvent]:
     return list(BehaviorEvent.objects.of_agent(agent.id).order_by("id"))
-
-
-@pytest.mark.parametrize("routing", ["at random", "by agent"])
-def test_scores_are_those_of_one_node(routing: str, addresses: list[str]) -> None:
-    """One node would fold each agent's events in the order of their receipt, as this test does here."""
-    agents, secret = made(f"Four nodes {routing}")
-
-    def play(agent: Agent) -> None:
-        chosen = random.Random(str(agent.id))
-        own = chosen.randrange(NODES)
-        at_random = routing == "at random"
-        send(
-            addresses,
-            secret,
-            agent,
-            node_of=lambda number: chosen.randrange(NODES) if at_random else own,
-        )
-
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(play, agents))
-
-    outcome: Counter[bool] = Counter()
-    for agent in agents:
-        state, known = AgentState(), context_of(agent, Certificate.objects.get(agent=agent))
-        for row in rows_of(agent):
-            verdict = fold(state, as_event(row), known)
-            outcome[abs(verdict.score - row.risk_score) <= TOLERANCE] += 1
-    assert sum(outcome.values()) == AGENTS * EVENTS
-    assert outcome[True] >= SHARE * AGENTS * EVENTS, outcome
 
 
 def test_revoked_certificate_is_revoked_on_every_node_at_once(addresses: list[str]) -> None:

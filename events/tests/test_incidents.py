@@ -1,10 +1,10 @@
 """Stops, revocations and verdicts open the agent's incident, or join it, in their own transaction."""
 
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 
 import pytest
-from django.db import connections, transaction
+from django.db import transaction
 
 from agents.models import Agent
 from agents.tests.factories import ACTOR
@@ -15,10 +15,11 @@ from certificates.tests.factories import make_certified_agent, make_revoked_cert
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from events.inbox.reviewing import review
+from compliance.tests.threads import all_at_once
 from events.models import ReviewVerdict
 from events.tests.conftest import World
-from events.tests.factories import make_event, make_high_event
+from events.tests.factories import judge, make_event, make_high_event
+from events.tests.simulated import reinstated
 from incidents.models import Incident, TimelineEntry
 from tenancy.models import Enforcement
 from tenancy.tests.factories import make_tenant
@@ -30,17 +31,6 @@ def incident_of(agent: Agent) -> Incident:
 
 def kinds(incident: Incident) -> list[str]:
     return sorted(entry.kind for entry in TimelineEntry.objects.of_incident(incident.id))
-
-
-def confirm(agent: Agent, event_id: object, verdict: str = ReviewVerdict.CONFIRMED) -> None:
-    review(
-        tenant_id=agent.tenant_id,
-        event_id=event_id,
-        verdict=ReviewVerdict(verdict),
-        note=None,
-        actor=ACTOR,
-        now=now(),
-    )
 
 
 def stop(agent: Agent) -> str:
@@ -61,14 +51,14 @@ def test_automatic_stop_opens_a_contained_incident(world: World) -> None:
 def test_verdicts_join_the_incident_of_the_stop(world: World) -> None:
     third = stop(world.agent)
 
-    confirm(world.agent, third)
-    confirm(world.agent, third)
+    judge(third)
+    judge(third)
 
     assert kinds(incident_of(world.agent)) == ["joined", "opened"]
 
 
 def test_confirmed_high_event_opens_an_incident_that_its_revocation_contains(world: World) -> None:
-    confirm(world.agent, make_high_event(world.agent).id)
+    judge(make_high_event(world.agent).id)
     assert incident_of(world.agent).state == "open"
 
     certificates.revoke(
@@ -85,46 +75,30 @@ def test_confirmed_high_event_opens_an_incident_that_its_revocation_contains(wor
 
 def test_attack_confirmed_after_the_reinstatement_opens_the_incident_again(world: World) -> None:
     first, _, third = [make_high_event(world.agent).id for _ in range(3)]
-    confirm(world.agent, first)
+    judge(first)
     assert incident_of(world.agent).state == "contained"
-    made = certificates.reinstate_agent(
-        may_undo_stop=True,
-        tenant_id=world.tenant.id,
-        agent_id=world.agent.id,
-        reason="repaired",
-        actor=ACTOR,
-        now=now(),
-    )
-    issuance.issue(tenant_id=world.tenant.id, agent_id=made.id, actor=ACTOR, now=now())
+    reinstated(world.agent, now())
 
-    confirm(world.agent, third)
+    judge(third)
 
     incident = incident_of(world.agent)
     assert (incident.state, incident.contained_at) == ("open", None)
 
 
 def test_reinstatement_joins_the_incident_and_opens_it_again(world: World) -> None:
-    for _ in range(3):
-        make_high_event(world.agent)
+    stop(world.agent)
     assert incident_of(world.agent).state == "contained"
 
-    certificates.reinstate_agent(
-        may_undo_stop=True,
-        tenant_id=world.tenant.id,
-        agent_id=world.agent.id,
-        reason="repaired",
-        actor=ACTOR,
-        now=now(),
-    )
+    reinstated(world.agent, now())
 
     incident = incident_of(world.agent)
     assert (incident.state, incident.contained_at) == ("open", None)
-    assert "reinstated: repaired" in " ".join(entry.text for entry in incident.timeline.all())
+    assert "reinstated: fixed" in " ".join(entry.text for entry in incident.timeline.all())
 
 
 def test_other_verdicts_open_nothing(world: World) -> None:
-    confirm(world.agent, make_event(world.agent).id)
-    confirm(world.agent, make_high_event(world.agent).id, ReviewVerdict.DISMISSED)
+    judge(make_event(world.agent).id)
+    judge(make_high_event(world.agent).id, ReviewVerdict.DISMISSED)
 
     assert not Incident.objects.filter(agent_id=world.agent.id).exists()
 
@@ -162,7 +136,7 @@ def test_observed_agent_has_an_incident_once_a_person_confirms(world: World) -> 
 
     third = stop(Agent.objects.get(id=world.agent.id))
     assert not Incident.objects.filter(agent_id=world.agent.id).exists()
-    confirm(world.agent, third)
+    judge(third)
 
     assert incident_of(world.agent).cause == "verdict"
 
@@ -181,15 +155,8 @@ def test_stop_and_verdicts_at_once_share_one_incident(committed: None) -> None:
         agent = make_certified_agent(make_tenant())
         earlier = [make_high_event(agent, received_at=now() - timedelta(hours=2)).id for _ in range(2)]
 
-    def act(number: int) -> None:
-        try:
-            with environments.use(Environment.LIVE):
-                confirm(agent, earlier[number]) if number < 2 else stop(agent)
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(3) as pool:
-        list(pool.map(act, range(3)))
+    verdicts = [partial(judge, event_id) for event_id in earlier]
+    all_at_once([*verdicts, partial(stop, agent)])
 
     with environments.use(Environment.LIVE):
         assert incident_of(agent).state == "contained"

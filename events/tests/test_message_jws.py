@@ -265,13 +265,3 @@ def test_event_and_audit_name_the_audience(world: World) -> None:
     sign(world, audience=BROKER)
 
     assert world.events().get().details["audience"] == BROKER
-
-
-@pytest.mark.parametrize(
-    "more", [{"format": "JWS"}, {"format": None}, {"format": 1}, {"audience": ""}, {"audience": 5}]
-)
-def test_malformed_choice_is_400(world: World, more: dict[str, Any]) -> None:
-    answer = world.api.post(f"/v1/agents/{world.agent.id}/sign", {"payload": PAYLOAD, **more})
-
-    assert answer.status_code == 400
-    assert not world.events().exists()

@@ -9,7 +9,7 @@ import pytest
 from agents.models import Agent
 from compliance.core.errors import Invalid
 from events.ingest import reactions
-from events.risk.evaluation.policy import RiskPolicy, candidate_of, is_breach, live_policy, weighing
+from events.risk.evaluation.policy import candidate_of, is_breach, weighing
 from events.risk.scoring.reasons import WEIGHTS
 from events.tests.conftest import World
 from events.tests.factories import store_event
@@ -18,10 +18,6 @@ from events.tests.simulated import LIVE
 START = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 SECONDS = (0, 1, 60, 300, 449.999999, 450, 450.000001, 899.999999, 900, 900.000001)
 GAPS = tuple(timedelta(seconds=seconds) for seconds in SECONDS)
-
-
-def test_live_policy_is_three_high_events_in_fifteen_minutes() -> None:
-    assert live_policy() == RiskPolicy(threshold=0.85, strikes=3, window_minutes=15)
 
 
 @pytest.mark.parametrize(

@@ -7,19 +7,15 @@ from typing import Any
 import pytest
 
 from agents.models import Agent, AgentStatus
-from agents.tests.factories import make_active_agent, make_agent, make_retired_agent, make_suspended_agent
 from auditlog.models import AuditEntry
-from certificates.models import Certificate
 from certificates.tests.factories import make_certified_agent
-from compliance.core import environments
 from compliance.core.clock import now
-from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id
 from compliance.core.json_values import MAX_OCTETS
 from compliance.tests.client import ApiClient
 from events.models import ActionType
 from events.tests.conftest import World, shared_world
-from tenancy.tests.factories import make_key, make_tenant, make_test_key
+from tenancy.tests.factories import make_key, make_tenant
 
 PATH = "/v1/events"
 
@@ -123,38 +119,18 @@ def test_event_without_a_time_occurred_when_received(world: World) -> None:
     assert stored.occurred_at == stored.received_at
 
 
-@pytest.mark.parametrize("action_type", ["", "API_CALL", "unknown", 5, True, ["api_call"], {}])
-def test_unsupported_action_type_is_refused(world: World, action_type: Any) -> None:
-    answer = world.api.post(PATH, world.report(action_type))
-
-    assert answer.status_code == 400
-    assert answer.json() == {"error": "Invalid action_type"}
-
-
 @pytest.mark.parametrize(
     "body",
     [
-        {"action_type": None},
-        {"agent_id": None},
-        {"agent_id": "nonsense"},
-        {"agent_id": 5},
+        {"action_type": "API_CALL"},
         {"agent_id": "{00000000-0000-4000-8000-000000000000}"},
-        {"details": []},
-        {"details": "text"},
         {"details": {"a": "\x00"}},
-        {"session_id": 5},
-        {"session_id": "x" * 256},
-        {"chain_id": "nonsense"},
-        {"decision_id": "nonsense"},
-        {"decision_id": 5},
-        {"occurred_at": "yesterday"},
-        {"occurred_at": 1700000000},
         {"occurred_at": "1999-12-31T23:59:59Z"},
         {"occurred_at": "0001-01-01T00:00:00+14:00"},
         {"occurred_at": "9999-12-31T23:59:59-14:00"},
     ],
 )
-def test_invalid_field_is_refused(world: World, body: dict[str, Any]) -> None:
+def test_value_that_a_schema_cannot_refuse_is_refused(world: World, body: dict[str, Any]) -> None:
     answer = world.api.post(PATH, {**world.report(), **body})
 
     assert answer.status_code == 400
@@ -177,26 +153,11 @@ def test_details_have_a_size(world: World, letter: str, octets: int, status: int
         assert one.json() == {"error": "details: Must take at most 65536 octets as JSON."}
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"x"', b'{"agent_id": NaN}', b'{"a": 1, "a": 2}'])
-def test_malformed_body_is_refused(world: World, body: bytes) -> None:
-    answer = world.api.raw("POST", PATH, body)
-
-    assert answer.status_code == 400
-    assert json.loads(answer.content)["error"]
-
-
 def test_time_more_than_five_minutes_ahead_is_refused(world: World) -> None:
     soon, later = (now() + timedelta(minutes=minutes) for minutes in (4, 6))
 
     assert world.api.post(PATH, world.report(occurred_at=soon.isoformat())).status_code == 201
     assert world.api.post(PATH, world.report(occurred_at=later.isoformat())).status_code == 400
-
-
-def test_unknown_agent_is_not_found(world: World) -> None:
-    answer = world.api.post(PATH, world.report() | {"agent_id": str(new_id())})
-
-    assert answer.status_code == 404
-    assert answer.json() == {"error": "Agent not found"}
 
 
 def test_agent_of_another_tenant_is_not_found(world: World, api: ApiClient) -> None:
@@ -207,40 +168,6 @@ def test_agent_of_another_tenant_is_not_found(world: World, api: ApiClient) -> N
     assert answer.status_code == 404
     assert answer.json() == {"error": "Agent not found"}
     assert not world.events().exists()
-
-
-def test_agent_of_the_other_environment_is_not_found(world: World, api: ApiClient) -> None:
-    sandbox = api.as_key(make_test_key(world.tenant))
-
-    answer = sandbox.post(PATH, world.report())
-
-    assert answer.status_code == 404
-    with environments.use(Environment.TEST):
-        assert not world.events().exists()
-
-
-@pytest.mark.parametrize("make", [make_agent, make_suspended_agent, make_retired_agent, make_active_agent])
-def test_agent_that_is_not_active_and_certified_is_refused(world: World, make: Any) -> None:
-    agent: Agent = make(world.tenant)
-
-    answer = world.api.post(PATH, world.report() | {"agent_id": str(agent.id)})
-
-    assert answer.status_code == 422
-    assert answer.json() == {"error": "Agent is not active"}
-
-
-def test_agent_whose_certificate_expired_is_refused(world: World) -> None:
-    past = now() - timedelta(days=2)
-    Certificate.objects.filter(agent=world.agent).update(issued_at=past - timedelta(days=1), expires_at=past)
-
-    assert world.api.post(PATH, world.report()).status_code == 422
-
-
-def test_validation_comes_before_the_agent_and_the_agent_before_its_state(world: World) -> None:
-    unknown = {"agent_id": str(new_id())}
-
-    assert world.api.post(PATH, world.report("nonsense") | unknown).status_code == 400
-    assert world.api.post(PATH, world.report() | unknown).status_code == 404
 
 
 def test_low_event_writes_no_audit_entry(world: World) -> None:
@@ -275,47 +202,6 @@ def test_the_scope_that_counts_is_the_certified_one(
     client.post(f"/v1/agents/{agent.id}/renew")
 
     assert client.post(PATH, body).json()["data"]["risk_band"] == "low"
-
-
-def test_off_scope_action_is_high_and_explained(world: World) -> None:
-    agent = make_certified_agent(world.tenant, metadata={"permitted_actions": ["read_file"]})
-
-    known = {"agent_id": str(agent.id)}
-
-    world.api.post(PATH, world.report(details={"tool": "read_file"}) | known)
-    answer = world.api.post(PATH, world.report(details={"tool": "wire_money"}) | known).json()
-
-    assert answer["data"]["risk_band"] == "high"
-    detail = world.api.get(f"{PATH}/{answer['data']['id']}").json()["data"]
-    assert detail["reasons"][0]["name"] == "off_scope"
-    assert detail["reasons"][0]["observed"] == "wire_money"
-    assert detail["reasons"][0]["expected"] == "read_file"
-
-
-def test_daily_limit_counts_across_events(world: World) -> None:
-    scope = {
-        "max_single_trade_usd": 1000,
-        "daily_limit_usd": 2500,
-        "permitted_instruments": ["BTC-USD"],
-        "permitted_venues": ["kraken"],
-        "leverage_permitted": False,
-    }
-    agent = make_certified_agent(world.tenant, financial_scope=scope)
-    trade = {"amount_usd": 900, "instrument": "BTC-USD", "venue": "kraken"}
-    body = world.report("transaction_initiated", details=trade) | {"agent_id": str(agent.id)}
-
-    bands = [world.api.post(PATH, body).json()["data"]["risk_band"] for _ in range(3)]
-
-    assert "high" not in bands[:2]
-    assert bands[2] == "high"
-
-
-def test_idempotency_key_repeats_the_answer(world: World) -> None:
-    first = world.api.post(PATH, world.report(), Idempotency_Key="k")
-    second = world.api.post(PATH, world.report(), Idempotency_Key="k")
-
-    assert first.json() == second.json()
-    assert world.events().count() == 1
 
 
 def test_rolling_risk_rises_with_the_worst_event(world: World) -> None:

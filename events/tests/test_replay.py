@@ -18,12 +18,11 @@ from events.risk.evaluation import replay
 from events.risk.evaluation.policy import candidate_of
 from events.risk.evaluation.replay import Replay
 from events.tests.conftest import World
-from events.tests.factories import make_event, store_event
+from events.tests.factories import judge, make_event, store_event
 from events.tests.simulated import (
     LIVE,
     fate_of,
     high_events,
-    judge,
     minutes,
     order_for,
     reinstated,

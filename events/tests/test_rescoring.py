@@ -17,8 +17,8 @@ from events.models import ReviewVerdict, ScorerProgress
 from events.risk import baselines
 from events.risk.evaluation import rescoring
 from events.risk.evaluation.rescoring import POOL_EVERY
-from events.tests.factories import make_event
-from events.tests.simulated import judge, simulated
+from events.tests.factories import judge, make_event
+from events.tests.simulated import simulated
 from tenancy.tests.factories import make_tenant
 
 BEGIN = now() - timedelta(days=14)
@@ -73,16 +73,16 @@ def test_stored_scores_are_met_again(agents: list[Agent], monkeypatch: pytest.Mo
     past = Past()
     live_through(past, agents, 150, seed=1)
     attack = past.report(agents[1], timedelta(hours=1), "transaction_anomaly", **EVIL)
-    judge(attack, ReviewVerdict.CONFIRMED, past.at + timedelta(minutes=5))
+    judge(attack, ReviewVerdict.CONFIRMED, at=past.at + timedelta(minutes=5))
     live_through(past, agents, 30, seed=2)
     marked = past.report(agents[2], timedelta(hours=1), "transaction_initiated", **EVIL)
-    judge(marked, ReviewVerdict.CONFIRMED, past.at + timedelta(minutes=5))
+    judge(marked, ReviewVerdict.CONFIRMED, at=past.at + timedelta(minutes=5))
     reported = past.report(agents[1], timedelta(hours=1), "transaction_anomaly", **EVIL)
     off_scope = past.report(agents[0], timedelta(hours=1), "api_call", tool="send_email")
     young = make_certified_agent(agents[0].tenant)
     live_through(past, [agents[0], young], 15, seed=3)
     ordinary = past.report(agents[1], timedelta(hours=1), "authentication_failure", to="x@late.example")
-    judge(ordinary, ReviewVerdict.DISMISSED, past.at + timedelta(minutes=1))
+    judge(ordinary, ReviewVerdict.DISMISSED, at=past.at + timedelta(minutes=1))
     live_through(past, agents, 3, seed=4)
 
     found = simulated(young.tenant, {"rescore": True})

@@ -1,25 +1,28 @@
-"""The daily sums: each event once, whatever is late, lost, repeated or done twice at once."""
+"""The 30-day risk, the worst of late, fading; its daily sums: each event once, whatever is late or lost."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
 from django.conf import settings
-from django.db import connections
+from pytest_django.fixtures import Settings
 
 from agents.models import Agent
 from certificates.tests.factories import make_certified_agent
 from compliance.core import environments
 from compliance.core.clock import now
-from compliance.core.environments import Environment
-from compliance.core.identifiers import first_id_at
+from compliance.core.identifiers import first_id_at, new_id_at
 from compliance.stores import sql
+from compliance.tests.threads import at_once, in_thread
+from events.ingest import standing, storage
+from events.ingest.storage import ScoredEvent
 from events.models import RiskDay, RiskWatermark
 from events.risk import rolling
 from events.risk.rolling import HALF_LIFE, LAG, fade_risk, sum_up
 from events.tests.conftest import World
-from events.tests.factories import store_event
+from events.tests.factories import make_event, make_high_event, store_event
 from tenancy.tests.factories import make_tenant
 
 START = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -67,15 +70,6 @@ def test_second_run_adds_nothing_and_later_events_are_added_to_their_day(world: 
 
     assert days_of(world.agent) == [(2, 1, 0)]
     assert RiskDay.objects.get(agent=world.agent).peak_score == 0.5
-
-
-def test_chunks_add_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rolling, "CHUNK", 3)
-    for second in range(10):
-        store_event(world.agent, 0.1, START + timedelta(seconds=second))
-
-    assert sum_up(now=START + timedelta(hours=1)) >= 10
-    assert days_of(world.agent) == [(10, 0, 0)]
 
 
 def test_run_without_time_left_is_continued_by_the_next(
@@ -172,19 +166,16 @@ def test_event_that_commits_late_is_counted(committed: None) -> None:
     watermark(before - LAG)
 
     def late() -> None:
-        with environments.use(Environment.LIVE):
-            with environments.atomic():
-                store_event(agent, 0.1, before)
-                began.set()
-                go.wait(10)
-            connections.close_all()
+        with environments.atomic():
+            store_event(agent, 0.1, before)
+            began.set()
+            go.wait(10)
 
-    thread = threading.Thread(target=late)
-    thread.start()
-    began.wait(10)
-    sum_up(now=now() + timedelta(hours=1))
-    go.set()
-    thread.join()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(in_thread, late)
+        began.wait(10)
+        sum_up(now=now() + timedelta(hours=1))
+        go.set()
     sum_up(now=now() + timedelta(hours=1))
 
     assert days_of(agent) == [(1, 0, 0)]
@@ -196,16 +187,69 @@ def test_two_at_once_count_each_event_once(committed: None) -> None:
     for _ in range(50):
         store_event(agent, 0.1, now())
 
-    def work() -> None:
-        with environments.use(Environment.LIVE):
-            sum_up(now=now() + timedelta(hours=1))
-            connections.close_all()
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(lambda: sum_up(now=now() + timedelta(hours=1)))
     sum_up(now=now() + timedelta(hours=1))
 
     assert sum(events for events, _, _ in days_of(agent)) == 50
+
+
+def present_risk(agent: Agent, moment: datetime) -> float:
+    return standing.of_agents([(agent.tenant_id, str(agent.id))], now=moment)[str(agent.id)].present_risk
+
+
+def test_risk_halves_in_a_half_life_and_is_not_raised_by_a_clock_that_is_behind(world: World) -> None:
+    Agent.objects.filter(id=world.agent.id).update(risk_score=0.8, risk_updated_at=START)
+
+    ages = (timedelta(0), HALF_LIFE, 2 * HALF_LIFE, timedelta(days=30), timedelta(seconds=-5))
+    found = [present_risk(world.agent, START + age) for age in ages]
+
+    assert found == pytest.approx([0.8, 0.4, 0.2, 0.05, 0.8])
+
+
+def test_flood_of_ordinary_events_does_not_dilute(world: World) -> None:
+    make_high_event(world.agent, received_at=START)
+    for second in range(50):
+        make_event(world.agent, received_at=START + timedelta(seconds=second))
+
+    assert Agent.objects.get(id=world.agent.id).risk_score >= 0.85
+
+
+def test_newer_risk_wins_although_the_written_one_looks_higher(world: World) -> None:
+    make_high_event(world.agent, received_at=START)
+
+    make_event(world.agent, "transaction_anomaly", received_at=START + 2 * HALF_LIFE)
+
+    assert Agent.objects.get(id=world.agent.id).risk_score == pytest.approx(0.6, abs=0.1)
+
+
+@pytest.mark.parametrize(("on_citus", "tenants"), [(False, 1), (False, 5), (True, 1), (True, 5)])
+def test_risks_of_several_tenants_rise_with_their_group(
+    on_citus: bool, tenants: int, settings: Settings
+) -> None:
+    if settings.DATABASE_CITUS and not on_citus:
+        pytest.skip("the tables are distributed")
+    settings.DATABASE_CITUS = on_citus
+    agents = [make_certified_agent(make_tenant()) for _ in range(tenants)]
+
+    storage.insert([scored(one) for one in agents], risks={str(one.id): 0.25 for one in agents})
+
+    assert [present_risk(one, START) for one in agents] == [0.25] * tenants
+    assert all(one.events.count() == 1 for one in agents)
+
+
+def scored(agent: Agent) -> ScoredEvent:
+    return ScoredEvent(
+        id=str(new_id_at(START)),
+        tenant_id=str(agent.tenant_id),
+        agent_id=str(agent.id),
+        action_type="api_call",
+        risk_score=0.25,
+        risk_band="low",
+        occurred_at=START,
+        received_at=START,
+        details={},
+        session_id=None,
+        chain_id=None,
+        reasons=(),
+        model_version="of-the-test",
+    )

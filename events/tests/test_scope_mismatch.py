@@ -10,7 +10,6 @@ from auditlog.models import AuditEntry
 from auditlog.querysets import AuditEntryQuerySet
 from certificates.tests.factories import make_certified_agent
 from events.tests.conftest import World
-from events.tests.test_threshold import listen
 from events.tests.web import Web, body_of, report
 from tenancy.tests.factories import make_key, make_tenant
 from webhooks.vocabulary import EventName
@@ -43,7 +42,7 @@ def test_name_that_may_be_a_spelling_is_medium_and_says_what_was_expected(world:
 
 
 def test_agent_is_told_of_once_and_not_stopped(world: World) -> None:
-    listen(world)
+    world.listen()
     agent = make_scoped(world)
 
     bands = {post(world, agent, tool=f"Mailer{number}")["risk_band"] for number in range(5)}

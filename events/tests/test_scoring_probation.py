@@ -1,15 +1,10 @@
 """A new place is on probation: it is known once met on several days, whatever its events scored."""
 
 from dataclasses import dataclass
-from uuid import UUID
 
 import pytest
 
-from auditlog.vocabulary import Actor
 from certificates.tests.factories import make_certified_agent
-from compliance.core.clock import now
-from events.inbox import reviewing
-from events.models import ReviewVerdict
 from events.risk.scoring.contract import Context, Event, RiskVerdict
 from events.risk.scoring.learning import unlearn
 from events.risk.scoring.model import fold, teach
@@ -22,7 +17,7 @@ from events.risk.scoring.tables import (
     meet,
     take_uncounted,
 )
-from events.tests.factories import make_event
+from events.tests.factories import judge, make_event
 from events.tests.states import recalled
 from tenancy.tests.factories import make_tenant
 
@@ -257,14 +252,7 @@ def test_a_confirmed_medium_event_takes_its_place_off_probation(committed: None)
     assert odd.risk_band == "medium"
     assert recalled(agent).waiting.get(NAME) > 0
 
-    made, _ = reviewing.review(
-        tenant_id=agent.tenant_id,
-        event_id=odd.id,
-        verdict=ReviewVerdict.CONFIRMED,
-        note=None,
-        actor=Actor.person(UUID(int=7)),
-        now=now(),
-    )
+    made = judge(odd)
 
     assert STRANGER in made.marked
     assert recalled(agent).waiting.get(NAME) == 0

@@ -71,14 +71,6 @@ def test_payload_that_can_not_be_signed_is_refused(world: World, body: dict[str,
     assert not world.events().exists()
 
 
-@pytest.mark.parametrize("agent_id", ["nonsense", "00000000-0000-4000-8000-000000000000"])
-def test_unknown_agent_is_not_found(world: World, agent_id: str) -> None:
-    answer = world.api.post(path(agent_id), {"payload": PAYLOAD})
-
-    assert answer.status_code == 404
-    assert answer.json() == {"error": "Agent not found"}
-
-
 @pytest.mark.parametrize("make", [make_agent, make_suspended_agent, make_retired_agent, make_active_agent])
 def test_agent_that_is_not_active_and_certified_is_refused(world: World, make: Any) -> None:
     answer = world.api.post(path(make(world.tenant).id), {"payload": PAYLOAD})

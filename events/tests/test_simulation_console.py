@@ -10,11 +10,12 @@ from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
 from certificates.tests.factories import make_certificate
 from compliance.core.clock import now
-from compliance.tests.console import actor_id_of, console_of, make_member, make_operator
+from compliance.tests.console import actor_id_of, console_of, make_member
 from events.models import ReviewVerdict, Simulation
 from events.risk.evaluation import simulations
 from events.simulation_admin import _by
-from events.tests.simulated import high_events, judge
+from events.tests.factories import judge
+from events.tests.simulated import high_events
 from tenancy.models import Role, Tenant
 from tenancy.tests.factories import make_tenant
 
@@ -116,21 +117,11 @@ def test_weights_scope_and_period_reach_the_order(acme: Tenant) -> None:
     "fields",
     [
         {"threshold": "2"},
-        {"strikes": "0"},
         {"strikes": ""},
-        {"window_minutes": "nan"},
         {"weights": "["},
-        {"weights": "[]"},
-        {"weights": '"x"'},
-        {"weights": '{"LUCK": 1}'},
-        {"weights": '{"BURST": "x"}'},
-        {"weights": "[" * 1_900},
         {"weights": "[" * 100_000},
-        {"weights": '{"BURST": NaN}'},
         {"weights": '{"BURST": ' + "1" * 400 + "}"},
         {"weights": '{"\\ud800": 1}'},
-        {"weights": '{"MARKED_ALONE": 0}'},
-        {"first_day": "2096-01-01"},
         {"first_day": "2026-05-02", "last_day": "2026-05-01"},
     ],
 )
@@ -152,23 +143,6 @@ def test_a_second_simulation_waits_for_the_first(acme: Tenant) -> None:
 @pytest.mark.parametrize("role", [Role.AUDITOR, Role.DEVELOPER])
 def test_auditors_and_developers_simulate_nothing(acme: Tenant, role: Role) -> None:
     assert ask(make_member(acme, role), acme).status_code == 403
-
-
-def test_officers_simulate_and_see_their_own_tenant_only(acme: Tenant) -> None:
-    rival = make_tenant("Rival")
-    ask(make_operator(), rival)
-    foreign = Simulation.objects.get(tenant=rival)
-    officer = make_member(acme, Role.OFFICER)
-
-    refused = ask(officer, rival)
-    listed = console_of(officer).get(reverse("admin:events_simulation_changelist"))
-    opened: Any = console_of(officer).get(reverse("admin:events_simulation_change", args=[foreign.pk]))
-
-    assert refused.status_code == 200
-    assert "Rival" not in refused.content.decode()
-    assert Simulation.objects.count() == 1
-    assert listed.context["cl"].queryset.count() == 0
-    assert opened.url == reverse("admin:index")
 
 
 def test_a_period_may_reach_from_the_first_day_to_the_last(acme: Tenant, agent: Agent) -> None:

@@ -20,7 +20,8 @@ from events.models import Simulation, SimulationStatus
 from events.querysets import LEASE
 from events.risk.evaluation import replay, simulations
 from events.risk.evaluation.simulations import AlreadySimulating
-from events.tests.simulated import ACTOR, LIVE, high_events
+from events.tests.factories import OFFICER
+from events.tests.simulated import LIVE, high_events
 from tenancy.tests.factories import make_tenant
 
 HEADERS = {ENVIRONMENT_HEADER: Environment.LIVE.value}
@@ -42,7 +43,7 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def requested(agent: Agent, **changes: Any) -> Simulation:
     return simulations.request_simulation(
-        tenant_id=agent.tenant_id, changes={**LIVE, "strikes": 2, **changes}, actor=ACTOR, now=now()
+        tenant_id=agent.tenant_id, changes={**LIVE, "strikes": 2, **changes}, actor=OFFICER, now=now()
     )
 
 
@@ -168,14 +169,6 @@ def test_of_several_asked_for_at_once_one_is_made(agent: Agent) -> None:
     assert [type(one) for one in made if isinstance(one, Exception)] == [AlreadySimulating] * 3
     assert Simulation.objects.filter(tenant=agent.tenant).count() == 1
     assert AuditEntry.objects.for_tenant(agent.tenant_id).of_type("simulation.requested").count() == 1
-
-
-def test_simulations_of_the_sandbox_are_not_live_ones(agent: Agent) -> None:
-    simulation = requested(agent)
-
-    with environments.use(Environment.TEST):
-        assert not simulations.step(simulation_id=simulation.id, now=now())
-    assert fresh(simulation).status == SimulationStatus.PENDING
 
 
 @pytest.mark.parametrize(

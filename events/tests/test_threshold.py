@@ -2,54 +2,38 @@
 
 import json
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.core import mail
-from django.db import connections
 
 from agents import mailing
 from agents.errors import AgentNotActive
 from agents.models import Agent, AgentStatus
+from agents.tests.factories import ACTOR
 from auditlog.models import AuditEntry
-from auditlog.vocabulary import Actor, AuditAction
+from auditlog.vocabulary import AuditAction
 from certificates import services as certificates
 from certificates.models import Certificate
-from certificates.tests.factories import make_certificate, make_certified_agent
+from certificates.tests.factories import make_certified_agent
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
+from compliance.core.tasks import ENVIRONMENT_HEADER
 from compliance.tests.client import ApiClient
+from compliance.tests.threads import all_at_once
+from events import tasks
 from events.ingest import reactions
+from events.ingest.storage import ScoredEvent
 from events.models import BehaviorEvent
 from events.tests.conftest import World
-from events.tests.factories import make_event, make_high_event
+from events.tests.factories import make_event, make_high_event, store_event
+from events.tests.simulated import START, high_events, minutes, reinstated
+from tenancy.models import Tenant
 from tenancy.tests.factories import make_tenant
 from webhooks.models import Webhook
 from webhooks.openapi import EXAMPLE_DATA
-from webhooks.vocabulary import EventName
-
-START = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
-ACTOR = Actor.system("tests")
-
-
-def minutes(count: float) -> datetime:
-    return START + timedelta(minutes=count)
-
-
-def listen(world: World) -> None:
-    """A webhook for every event name."""
-    Webhook.objects.create(
-        tenant=world.tenant,
-        url="https://example.com/hook",
-        events=EventName.values,
-        secret=b"",
-        secret_hint="",
-        created_at=START,
-        updated_at=START,
-    )
 
 
 def heard(world: World) -> Counter[str]:
@@ -64,31 +48,6 @@ def status_of(agent: Agent) -> str:
     return Agent.objects.get(id=agent.id).status
 
 
-def certificate_of(agent: Agent) -> Certificate:
-    return Certificate.objects.get(agent=agent)
-
-
-def test_third_high_event_stops_the_agent(world: World) -> None:
-    for minute in range(3):
-        assert status_of(world.agent) == AgentStatus.ACTIVE
-        make_high_event(world.agent, received_at=minutes(minute))
-
-    certificate = certificate_of(world.agent)
-    assert status_of(world.agent) == AgentStatus.SUSPENDED
-    assert certificate.status == "revoked"
-    assert "3 high-risk events within 15 minutes" in (certificate.revocation_reason or "")
-
-
-def test_after_the_third_the_api_refuses_the_fourth(world: World) -> None:
-    answers = [
-        world.api.post("/v1/events", world.report("unauthorized_access_attempt")).status_code
-        for _ in range(4)
-    ]
-
-    assert answers == [201, 201, 201, 422]
-    assert BehaviorEvent.objects.of_agent(world.agent.id).count() == 3
-
-
 @pytest.mark.parametrize(
     ("times", "stopped"),
     [((0, 7, 15), True), ((0, 7, 15.1), False), ((0, 14, 20, 27), True), ((0, 10, 20, 30), False)],
@@ -96,8 +55,7 @@ def test_after_the_third_the_api_refuses_the_fourth(world: World) -> None:
 def test_window_is_fifteen_minutes_of_the_receive_clock(
     world: World, times: tuple[float, ...], stopped: bool
 ) -> None:
-    for minute in times:
-        make_high_event(world.agent, received_at=minutes(minute))
+    high_events(world.agent, *times)
 
     assert (status_of(world.agent) == AgentStatus.SUSPENDED) is stopped
 
@@ -113,10 +71,9 @@ def test_backdated_events_count_by_when_they_were_received(world: World) -> None
 
 def test_ordinary_events_between_do_not_dilute_the_strikes(world: World) -> None:
     for minute in range(3):
-        make_high_event(world.agent, received_at=minutes(minute))
-        if minute < 2:
-            for second in range(10):
-                make_event(world.agent, received_at=minutes(minute) + timedelta(seconds=second))
+        high_events(world.agent, minute)
+        for number in range(10 if minute < 2 else 0):
+            make_event(world.agent, received_at=minutes(minute) + timedelta(seconds=number))
 
     assert status_of(world.agent) == AgentStatus.SUSPENDED
 
@@ -124,14 +81,13 @@ def test_ordinary_events_between_do_not_dilute_the_strikes(world: World) -> None
 def test_medium_events_are_no_strikes(world: World) -> None:
     for minute in (0, 1):
         make_event(world.agent, "transaction_anomaly", received_at=minutes(minute))
-    for minute in (2, 3):
-        make_high_event(world.agent, received_at=minutes(minute))
+    high_events(world.agent, 2, 3)
 
     assert status_of(world.agent) == AgentStatus.ACTIVE
 
 
 def test_first_high_event_is_audited_announced_and_opens_a_review(world: World) -> None:
-    listen(world)
+    world.listen()
 
     make_high_event(world.agent, received_at=START)
 
@@ -144,31 +100,10 @@ def test_first_high_event_is_audited_announced_and_opens_a_review(world: World) 
     assert agent.risk_score >= 0.85
 
 
-def test_what_is_announced_and_audited_on_the_way_to_the_breach(world: World) -> None:
-    listen(world)
-
-    for minute in range(3):
-        make_high_event(world.agent, received_at=minutes(minute))
-
-    assert heard(world) == {
-        "risk.alert": 3,
-        "agent.strike": 1,
-        "agent.high_risk": 2,
-        "agent.suspended": 1,
-        "agent.halted": 1,
-        "certificate.revoked": 1,
-        "incident.opened": 1,
-    }
-    entries = audited(world)
-    assert entries[AuditAction.EVENT_HIGH_RISK] == 3
-    assert entries[AuditAction.AGENT_HIGH_RISK] == 1
-    assert entries[AuditAction.AGENT_SUSPENDED] == 1
-
-
 def test_announcements_carry_what_the_receivers_guide_promises(world: World) -> None:
-    listen(world)
+    world.listen()
 
-    events = [make_high_event(world.agent, received_at=minutes(minute)) for minute in range(3)]
+    events = high_events(world.agent, 0, 1, 2)
 
     alert, first, breach = (
         json.loads(bytes(message.body))["data"]
@@ -187,9 +122,9 @@ def test_announcements_carry_what_the_receivers_guide_promises(world: World) -> 
 
 
 def test_the_last_strike_but_one_warns_until_when_another_one_stops_the_agent(world: World) -> None:
-    listen(world)
+    world.listen()
 
-    events = [make_high_event(world.agent, received_at=minutes(minute)) for minute in (0, 16, 20)]
+    events = high_events(world.agent, 0, 16, 20)
 
     (warning,) = (json.loads(bytes(message.body))["data"] for message in world.messages("agent.strike"))
     assert set(warning) == set(EXAMPLE_DATA["agent.strike"])
@@ -200,13 +135,12 @@ def test_the_last_strike_but_one_warns_until_when_another_one_stops_the_agent(wo
 
 
 def test_owner_is_told_of_the_warning_and_of_the_stop(world: World, settings: Any) -> None:
-    listen(world)
+    world.listen()
     settings.EMAIL_HOST = "mail.example.org"  # Django's tests keep the messages
     owner = {"name": "Kim Berg", "email": "kim@example.com"}
     Agent.objects.filter(id=world.agent.id).update(owner_name=owner["name"], owner_email=owner["email"])
 
-    for minute in (0, 16, 20, 21):
-        make_high_event(world.agent, received_at=minutes(minute))
+    high_events(world.agent, 0, 16, 20, 21)
     mailing.send_due(now=minutes(22))
 
     warned, stopped = mail.outbox
@@ -221,34 +155,23 @@ def test_owner_is_told_of_the_warning_and_of_the_stop(world: World, settings: An
 
 
 def test_old_strikes_do_not_count_after_reinstatement(world: World) -> None:
-    for minute in range(3):
-        make_high_event(world.agent, received_at=minutes(minute))
-    certificates.reinstate_agent(
-        may_undo_stop=True,
-        tenant_id=world.tenant.id,
-        agent_id=world.agent.id,
-        reason="fixed",
-        actor=ACTOR,
-        now=minutes(4),
-    )
-    make_certificate(Agent.objects.get(id=world.agent.id))
+    high_events(world.agent, 0, 1, 2)
+    again = reinstated(world.agent, minutes(4))
 
-    for minute in (5, 6):
-        make_high_event(world.agent, received_at=minutes(minute))
+    high_events(again, 5, 6)
 
     assert status_of(world.agent) == AgentStatus.ACTIVE
-    make_high_event(world.agent, received_at=minutes(7))
+    high_events(again, 7)
     assert status_of(world.agent) == AgentStatus.SUSPENDED
 
 
 def test_suspending_and_reinstating_clears_no_strikes(world: World) -> None:
     given: dict[str, Any] = {"tenant_id": world.tenant.id, "agent_id": world.agent.id, "actor": ACTOR}
-    for minute in range(2):
-        make_high_event(world.agent, received_at=minutes(minute))
+    high_events(world.agent, 0, 1)
     certificates.suspend_agent(**given, reason="a look", now=minutes(2))
     certificates.reinstate_agent(may_undo_stop=True, **given, reason="fine", now=minutes(3))
 
-    make_high_event(world.agent, received_at=minutes(4))
+    high_events(world.agent, 4)
 
     assert status_of(world.agent) == AgentStatus.SUSPENDED
     certificates.reinstate_agent(may_undo_stop=True, **given, reason="fixed", now=minutes(5))
@@ -262,17 +185,15 @@ def test_suspending_and_reinstating_clears_no_strikes(world: World) -> None:
 
 def test_strikes_of_one_agent_do_not_count_against_another(world: World) -> None:
     other = make_certified_agent(world.tenant)
-    for minute in range(2):
-        make_high_event(world.agent, received_at=minutes(minute))
-        make_high_event(other, received_at=minutes(minute))
+    for agent in (world.agent, other):
+        high_events(agent, 0, 1)
 
     assert {status_of(world.agent), status_of(other)} == {AgentStatus.ACTIVE}
 
 
 def test_sweep_stops_an_agent_that_ingest_left_over_the_threshold(world: World) -> None:
-    for minute in range(2):
-        make_high_event(world.agent, received_at=minutes(minute))
-    BehaviorEvent.objects.bulk_create([_copy(event) for event in world.events()[:1]])
+    high_events(world.agent, 0, 1)
+    store_event(world.agent, 0.9, minutes(1))
 
     reactions.sweep(now=minutes(2))
 
@@ -280,49 +201,38 @@ def test_sweep_stops_an_agent_that_ingest_left_over_the_threshold(world: World) 
     reactions.sweep(now=minutes(2))
     assert audited(world)[AuditAction.AGENT_HIGH_RISK] == 1
     assert status_of(world.agent) == AgentStatus.SUSPENDED
-    assert certificate_of(world.agent).status == "revoked"
+    assert Certificate.objects.get(agent=world.agent).status == "revoked"
 
 
-def test_sweep_leaves_agents_under_the_threshold_alone(world: World) -> None:
-    for minute in range(2):
-        make_high_event(world.agent, received_at=minutes(minute))
+def test_sweep_stops_agents_of_its_environment_only(world: World) -> None:
+    def run(environment: Environment) -> None:
+        tasks.sweep_high_risk.apply(headers={ENVIRONMENT_HEADER: environment.value}, throw=True)
 
-    reactions.sweep(now=minutes(2))
+    def over_the_threshold(agent: Agent) -> Agent:
+        for _ in range(3):
+            store_event(agent, 0.9, now())
+        return agent
+
+    over_the_threshold(world.agent)
+    with environments.use(Environment.TEST):
+        sandboxed = over_the_threshold(make_certified_agent(Tenant.objects.get(id=world.tenant.id)))
+        run(Environment.TEST)
+        assert status_of(sandboxed) == AgentStatus.SUSPENDED
 
     assert status_of(world.agent) == AgentStatus.ACTIVE
-
-
-def _copy(event: BehaviorEvent) -> BehaviorEvent:
-    fields = {name: getattr(event, name) for name in ("tenant_id", "agent_id", "action_type")}
-    return BehaviorEvent(
-        **fields,
-        risk_score=event.risk_score,
-        risk_band=event.risk_band,
-        occurred_at=event.occurred_at,
-        received_at=event.received_at,
-    )
+    run(Environment.LIVE)
+    assert status_of(world.agent) == AgentStatus.SUSPENDED
 
 
 def test_simultaneous_high_events_stop_the_agent_exactly_once(committed: None) -> None:
     tenant = make_tenant()
     agent = make_certified_agent(tenant)
     world = World(tenant, agent, ApiClient())
-    listen(world)
+    world.listen()
 
-    def send(_: int) -> bool:
-        with environments.use(Environment.LIVE):
-            try:
-                make_high_event(agent)
-            except AgentNotActive:
-                return False
-            finally:
-                connections.close_all()
-        return True
+    answers = all_at_once([lambda: make_high_event(agent)] * 12)
 
-    with ThreadPoolExecutor(8) as pool:
-        accepted = sum(pool.map(send, range(12)))
-
-    assert accepted == 3
+    assert Counter(map(type, answers)) == {ScoredEvent: 3, AgentNotActive: 9}
     assert BehaviorEvent.objects.of_agent(agent.id).count() == 3
     assert status_of(agent) == AgentStatus.SUSPENDED
     assert heard(world) == {
@@ -334,17 +244,6 @@ def test_simultaneous_high_events_stop_the_agent_exactly_once(committed: None) -
         "certificate.revoked": 1,
         "incident.opened": 1,
     }
-    assert audited(world)[AuditAction.AGENT_HIGH_RISK] == 1
+    entries = audited(world)
+    assert (entries[AuditAction.EVENT_HIGH_RISK], entries[AuditAction.AGENT_HIGH_RISK]) == (3, 1)
     Webhook.objects.filter(tenant=tenant).update(active=False)
-
-
-def test_breach_in_the_sandbox_leaves_live_alone(world: World) -> None:
-    with environments.use(Environment.TEST):
-        mirrored = type(world.tenant).objects.get(id=world.tenant.id)
-        agent = make_certified_agent(mirrored)
-        for _ in range(3):
-            make_high_event(agent, received_at=now())
-        assert status_of(agent) == AgentStatus.SUSPENDED
-
-    assert status_of(world.agent) == AgentStatus.ACTIVE
-    assert not world.events().exists()

@@ -1,28 +1,25 @@
 """What a verdict does: the agent's state takes it in, the tenant's agents are warned, nothing gets lost."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
-from uuid import UUID
 
 import pytest
 from django.db import connections
 from redis.exceptions import ConnectionError as Unreachable
 
-from agents.models import Agent, AgentStatus
-from auditlog.vocabulary import Actor
+from agents.models import Agent
 from certificates.tests.factories import make_certified_agent
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.tasks import ENVIRONMENT_HEADER
 from compliance.stores import redis
+from compliance.tests.threads import all_at_once, at_once
 from events import tasks
 from events.inbox import reviewing
 from events.ingest.storage import ScoredEvent
 from events.models import (
-    EventReview,
     MarkedPlace,
     PendingReview,
     ReviewVerdict,
@@ -33,11 +30,10 @@ from events.risk import snapshots, state_cache
 from events.risk.scoring.contract import Event
 from events.risk.scoring.state import AgentState, Baseline, encode_baseline, encode_state, pool
 from events.risk.scoring.tables import digest
-from events.tests.factories import make_event
+from events.tests.factories import judge, make_event
 from events.tests.states import lose, recalled
 from tenancy.tests.factories import make_tenant
 
-ACTOR = Actor.person(UUID(int=7))
 CONFIRMED, DISMISSED = ReviewVerdict.CONFIRMED, ReviewVerdict.DISMISSED
 EVIL = {"tool": "pay", "to": "mule-7", "amount_usd": 5}
 
@@ -58,20 +54,6 @@ def redis_fails(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]
         patch.setattr(state_cache, "_save", fail)
         patch.setattr(state_cache, "_circuit", redis.make_circuit())
         yield patch
-
-
-def say(
-    event: ScoredEvent, verdict: ReviewVerdict, note: str | None = None, *, at: datetime | None = None
-) -> EventReview:
-    made, _ = reviewing.review(
-        tenant_id=UUID(event.tenant_id),
-        event_id=event.id,
-        verdict=verdict,
-        note=note,
-        actor=ACTOR,
-        now=at or now(),
-    )
-    return made
 
 
 def medium(agent: Agent, **fields: Any) -> ScoredEvent:
@@ -100,8 +82,8 @@ def test_dismissed_event_is_learned_once_in_memory_and_in_a_rebuild(agent: Agent
     event = medium(agent)
     before = recalled(agent).learned
 
-    say(event, DISMISSED)
-    say(event, DISMISSED, "asked the customer")
+    judge(event, DISMISSED)
+    judge(event, DISMISSED, "asked the customer")
 
     assert recalled(agent).learned == pytest.approx(before + 1, abs=0.01)
     assert rebuilt(agent).learned == pytest.approx(before + 1, abs=0.01)
@@ -113,16 +95,8 @@ def test_dismissed_event_is_learned_once_in_memory_and_in_a_rebuild(agent: Agent
 def test_verdict_and_events_that_arrive_meanwhile_lose_nothing_of_each_other(agent: Agent) -> None:
     event = medium(agent)
 
-    def work(number: int) -> None:
-        with environments.use(Environment.LIVE):
-            if number == 5:
-                say(event, DISMISSED)
-            else:
-                make_event(agent, details={"tool": "a"})
-        connections.close_all()
-
-    with ThreadPoolExecutor(3) as pool:
-        list(pool.map(work, range(16)))
+    ordinary = [lambda: make_event(agent, details={"tool": "a"})] * 15
+    all_at_once([*ordinary[:5], lambda: judge(event, DISMISSED), *ordinary[5:]])
 
     reviewing.take_in(agent_id=agent.id, now=now())
     assert recalled(agent).learned == pytest.approx(16, abs=0.01)
@@ -132,7 +106,7 @@ def test_confirmed_place_is_medium_for_every_agent_of_the_tenant_and_no_other(ag
     sibling, stranger = make_certified_agent(agent.tenant), make_certified_agent(make_tenant("Other"))
     make_event(sibling, details={"tool": "a"})
 
-    made = say(medium(agent), CONFIRMED)
+    made = judge(medium(agent))
     again = make_event(sibling, "transaction_initiated", details=EVIL)
     theirs = make_event(stranger, "transaction_initiated", details=EVIL)
 
@@ -147,7 +121,7 @@ def test_mark_of_live_is_none_of_the_sandbox(agent: Agent) -> None:
     with environments.use(Environment.TEST):
         sandboxed = make_certified_agent(type(agent.tenant).objects.get(id=agent.tenant_id))
 
-    say(medium(agent), CONFIRMED)
+    judge(medium(agent))
 
     with environments.use(Environment.TEST):
         assert make_event(sandboxed, "transaction_initiated", details=EVIL).risk_band == "low"
@@ -155,9 +129,9 @@ def test_mark_of_live_is_none_of_the_sandbox(agent: Agent) -> None:
 
 def test_mark_is_lifted_when_the_officer_changes_their_mind(agent: Agent) -> None:
     event = medium(agent)
-    say(event, CONFIRMED)
+    judge(event)
 
-    say(event, DISMISSED)
+    judge(event, DISMISSED)
 
     assert not MarkedPlace.objects.filter(event_id=event.id).exists()
     assert make_event(agent, "transaction_initiated", details=EVIL).risk_band == "low"
@@ -165,32 +139,20 @@ def test_mark_is_lifted_when_the_officer_changes_their_mind(agent: Agent) -> Non
 
 def test_place_stays_marked_while_another_event_marks_it(agent: Agent) -> None:
     first, second = medium(agent), medium(agent)
-    say(first, CONFIRMED)
-    say(second, CONFIRMED)
+    judge(first)
+    judge(second)
 
-    say(first, DISMISSED)
+    judge(first, DISMISSED)
 
     sibling = make_certified_agent(agent.tenant)
     assert make_event(sibling, "transaction_initiated", details=EVIL).risk_band == "medium"
-
-
-def test_agent_that_only_meets_a_marked_place_keeps_its_certificate(agent: Agent) -> None:
-    sibling = make_certified_agent(agent.tenant)
-    for event in (medium(agent), medium(agent)):
-        say(event, CONFIRMED)
-
-    met = [make_event(sibling, "transaction_initiated", details=EVIL) for _ in range(5)]
-
-    assert {event.risk_band for event in met} == {"medium"}
-    sibling.refresh_from_db()
-    assert sibling.status == AgentStatus.ACTIVE
 
 
 def test_what_another_agent_knows_is_not_marked(agent: Agent) -> None:
     on_days(make_certified_agent(agent.tenant), 3, 1, 0)
     event = medium(agent)
 
-    made = say(event, CONFIRMED)
+    made = judge(event)
 
     assert made.marked == []
     assert not MarkedPlace.objects.filter(event_id=event.id).exists()
@@ -200,13 +162,13 @@ def test_what_another_agent_knows_is_not_marked(agent: Agent) -> None:
 def test_what_another_agent_has_on_probation_is_marked(agent: Agent, days_ago: tuple[int, ...]) -> None:
     on_days(make_certified_agent(agent.tenant), *days_ago)
 
-    assert say(medium(agent), CONFIRMED).marked == ["mule-7"]
+    assert judge(medium(agent)).marked == ["mule-7"]
 
 
 def test_what_an_agent_of_another_tenant_knows_is_marked(agent: Agent) -> None:
     on_days(make_certified_agent(make_tenant("Other")), 3, 1, 0)
 
-    assert say(medium(agent), CONFIRMED).marked == ["mule-7"]
+    assert judge(medium(agent)).marked == ["mule-7"]
 
 
 def test_what_another_agent_knew_by_its_snapshot_is_not_marked(agent: Agent) -> None:
@@ -215,7 +177,7 @@ def test_what_another_agent_knew_by_its_snapshot_is_not_marked(agent: Agent) -> 
     snapshots.put(state_cache.stored([str(sibling.id)]), now=now())
     lose(sibling)
 
-    assert say(medium(agent), CONFIRMED).marked == []
+    assert judge(medium(agent)).marked == []
 
 
 @pytest.mark.parametrize(("first", "marked"), [("the agent", ["mule-7"]), ("another", [])])
@@ -230,11 +192,11 @@ def test_what_the_tenant_knows_from_two_agents_is_not_marked(
     TenantBaseline.objects.create(tenant=agent.tenant, version=1, baseline=encode_baseline(baseline))
     on_days(agent, 0, 0, 0)
 
-    assert say(medium(agent), CONFIRMED).marked == marked
+    assert judge(medium(agent)).marked == marked
 
 
 def test_mark_fades(agent: Agent) -> None:
-    say(medium(agent), CONFIRMED, at=now() - timedelta(days=60))
+    judge(medium(agent), at=now() - timedelta(days=60))
 
     event = make_event(agent, "transaction_initiated", details=EVIL)
 
@@ -243,11 +205,11 @@ def test_mark_fades(agent: Agent) -> None:
 
 
 def test_dismissing_a_later_event_at_the_place_takes_one_confirmation_away(agent: Agent) -> None:
-    say(medium(agent), CONFIRMED)
+    judge(medium(agent))
     later = make_event(agent, "transaction_initiated", details=EVIL)
     assert later.risk_band == "medium"
 
-    made = say(later, DISMISSED)
+    made = judge(later, DISMISSED)
 
     assert made.marked == []
     sibling = make_certified_agent(agent.tenant)
@@ -255,22 +217,22 @@ def test_dismissing_a_later_event_at_the_place_takes_one_confirmation_away(agent
 
 
 def test_dismissal_taken_back_counts_no_more(agent: Agent) -> None:
-    say(medium(agent), CONFIRMED)
+    judge(medium(agent))
     later = make_event(agent, "transaction_initiated", details=EVIL)
 
-    say(later, DISMISSED)
-    say(later, CONFIRMED)
+    judge(later, DISMISSED)
+    judge(later)
 
     sibling = make_certified_agent(agent.tenant)
     assert make_event(sibling, "transaction_initiated", details=EVIL).risk_band == "medium"
 
 
 def test_dismissals_are_no_credit_for_later_attacks(agent: Agent) -> None:
-    say(medium(agent), CONFIRMED)
+    judge(medium(agent))
     for event in [make_event(agent, "transaction_initiated", details=EVIL) for _ in range(4)]:
-        say(event, DISMISSED)
+        judge(event, DISMISSED)
 
-    say(medium(agent), CONFIRMED)
+    judge(medium(agent))
 
     sibling = make_certified_agent(agent.tenant)
     assert make_event(sibling, "transaction_initiated", details=EVIL).risk_band == "medium"
@@ -281,7 +243,7 @@ def test_confirmed_low_event_marks_and_is_unlearned(agent: Agent) -> None:
     for state in (recalled(agent), rebuilt(agent)):
         assert state.waiting.get(digest("mule-7"))
 
-    say(missed, CONFIRMED)
+    judge(missed)
 
     for state in (recalled(agent), rebuilt(agent)):
         assert not state.waiting.get(digest("mule-7"))
@@ -294,7 +256,7 @@ def test_dismissed_low_event_changes_nothing(agent: Agent) -> None:
     event = make_event(agent, details=EVIL)
     before = encode_state(recalled(agent))
 
-    say(event, DISMISSED)
+    judge(event, DISMISSED)
 
     assert encode_state(recalled(agent)) == before
 
@@ -304,7 +266,7 @@ def test_verdict_waits_while_redis_is_away_and_is_taken_in_by_the_task(
 ) -> None:
     event = medium(agent)
 
-    say(event, DISMISSED)
+    judge(event, DISMISSED)
 
     assert PendingReview.objects.filter(agent_id=agent.id).count() == 1
     assert rebuilt(agent).learned == 0
@@ -322,7 +284,7 @@ def test_verdict_is_taught_once_though_a_process_died_before_it_was_off_the_list
 ) -> None:
     make_event(agent, details={"tool": "a"})
     event = medium(agent)
-    made = say(event, DISMISSED)
+    made = judge(event, DISMISSED)
     assert recalled(agent).learned == pytest.approx(2, abs=0.01)
 
     PendingReview.objects.create(id=made.id, agent_id=agent.id, created_at=now())
@@ -339,17 +301,10 @@ def test_verdict_is_taught_once_though_a_process_died_before_it_was_off_the_list
 
 def test_verdict_is_taken_in_once_by_processes_that_find_it_together(agent: Agent) -> None:
     event = medium(agent)
-    made = say(event, DISMISSED)
+    made = judge(event, DISMISSED)
     PendingReview.objects.create(id=made.id, agent_id=agent.id, created_at=now())
 
-    def work(_: int) -> None:
-        with environments.use(Environment.LIVE):
-            assert reviewing.take_in(agent_id=agent.id, now=now())
-        connections.close_all()
-
-    with ThreadPoolExecutor(3) as pool:
-        list(pool.map(work, range(3)))
-
+    assert all(at_once(lambda: reviewing.take_in(agent_id=agent.id, now=now())))
     assert recalled(agent).learned == pytest.approx(1, abs=0.01)
 
 
@@ -358,7 +313,7 @@ def test_rolled_back_review_teaches_nothing(agent: Agent) -> None:
     before = encode_state(recalled(agent))
 
     with environments.atomic():
-        say(event, DISMISSED)
+        judge(event, DISMISSED)
         connections[environments.current().alias].set_rollback(True)
 
     assert encode_state(recalled(agent)) == before
@@ -367,10 +322,10 @@ def test_rolled_back_review_teaches_nothing(agent: Agent) -> None:
 
 def test_event_confirmed_after_a_dismissal_marks_what_it_would_have(agent: Agent) -> None:
     event = make_event(agent, "transaction_anomaly", details={"url": "https://evil.example/drop"})
-    first = say(event, CONFIRMED)
+    first = judge(event)
 
-    say(event, DISMISSED)
-    made = say(event, CONFIRMED)
+    judge(event, DISMISSED)
+    made = judge(event)
 
     assert first.marked == made.marked == ["evil.example"]
     assert MarkedPlace.objects.get(event_id=event.id).name == "evil.example"
@@ -380,7 +335,7 @@ def test_event_confirmed_after_a_dismissal_marks_what_it_would_have(agent: Agent
 def test_place_whose_letters_fold_into_several_can_be_marked(agent: Agent, details: dict[str, str]) -> None:
     event = make_event(agent, "transaction_anomaly", details=details)
 
-    made = say(event, CONFIRMED)
+    made = judge(event)
 
     assert made.marked == list(MarkedPlace.objects.filter(event_id=event.id).values_list("name", flat=True))
 

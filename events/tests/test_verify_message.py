@@ -6,17 +6,15 @@ from typing import Any
 import pytest
 
 from agents.tests.factories import make_agent
-from certificates import services
 from certificates.models import Certificate
 from certificates.pki.serials import format_serial, new_serial
 from certificates.public import messages
-from certificates.tests.factories import make_certificate, make_certified_agent, make_overdue_certificate
-from compliance.core.clock import now
+from certificates.tests.factories import make_certificate, make_certified_agent
 from compliance.core.environments import Environment
 from compliance.core.errors import Invalid
 from compliance.tests.client import ApiClient
 from tenancy.models import Tenant
-from tenancy.tests.factories import ACTOR, make_key, make_tenant
+from tenancy.tests.factories import make_key, make_tenant
 
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 PAYLOAD = {"order": 17, "amount_usd": 250.5, "note": "é\u20ac", "nested": {"b": [1, None, True], "a": {}}}
@@ -89,30 +87,6 @@ def test_a_signature_has_one_spelling(api: ApiClient, certificate: Certificate) 
         assert (data["valid"], data["reason"]) == (False, "invalid_signature"), other
 
 
-def test_signature_of_a_revoked_certificate_is_invalid(api: ApiClient, certificate: Certificate) -> None:
-    signed = messages.sign_message(certificate=certificate, payload=PAYLOAD)
-    services.revoke(
-        tenant_id=certificate.tenant_id, certificate_id=certificate.id, reason="x", actor=ACTOR, now=now()
-    )
-
-    data = check(api, certificate, PAYLOAD, signed.signature).json()["data"]
-
-    assert (data["valid"], data["reason"], data["certificate_status"]) == (
-        False,
-        "certificate_revoked",
-        "revoked",
-    )
-
-
-def test_signature_of_an_expired_certificate_is_invalid(api: ApiClient, tenant: Tenant) -> None:
-    certificate = make_overdue_certificate(tenant)
-    signed = messages.sign_message(certificate=certificate, payload=PAYLOAD)
-
-    data = check(api, certificate, PAYLOAD, signed.signature).json()["data"]
-
-    assert (data["valid"], data["reason"]) == (False, "certificate_expired")
-
-
 def test_another_agents_certificate_does_not_verify(
     api: ApiClient, tenant: Tenant, certificate: Certificate
 ) -> None:
@@ -136,13 +110,10 @@ def test_unknown_serial_is_404(api: ApiClient) -> None:
         {"payload": {}, "signature": "AAAA"},
         {"payload": {}, "certificate_serial": "4" * 40},
         {"signature": "AAAA", "certificate_serial": "4" * 40},
-        {"payload": {}, "signature": 5, "certificate_serial": "4" * 40},
         {"payload": {}, "signature": "", "certificate_serial": "4" * 40},
         {"payload": {}, "signature": "AAAA", "certificate_serial": "4" * 40, "jws": "a..b"},
         {"payload": {}, "signature": "AAAA", "jws": "a..b"},
         {"payload": {}, "certificate_serial": "4" * 40, "jws": "a..b"},
-        {"payload": {}, "signature": "AAAA", "certificate_serial": "4" * 40, "audience": ""},
-        {"payload": {}, "signature": "AAAA", "certificate_serial": "4" * 40, "verifier_agent_id": "x"},
         {"payload": {"n": 2**53 + 1}, "signature": "AAAA", "certificate_serial": "4" * 40},
     ],
 )

@@ -1,36 +1,11 @@
-"""A tenant with token keys, its gateway and an agent."""
-
-from collections.abc import Iterator
+"""The tenant's gateway."""
 
 import pytest
 
-from agents.models import Agent
-from delegation.tests.factories import make_token_key
-from delegation.token_keys import keyring
-from gateway.tests.factories import Gateway, make_permitted_agent
+from gateway.tests.factories import Gateway
 from tenancy.models import Tenant
-from tenancy.tests.factories import make_tenant
-
-
-@pytest.fixture(autouse=True)
-def empty_rings() -> Iterator[None]:
-    """No test inherits keys from another's rolled-back rows."""
-    keyring.forget()
-    yield
-    keyring.forget()
-
-
-@pytest.fixture
-def tenant() -> Tenant:
-    make_token_key()
-    return make_tenant()
 
 
 @pytest.fixture
 def gateway(tenant: Tenant) -> Gateway:
     return Gateway(tenant)
-
-
-@pytest.fixture
-def agent(tenant: Tenant) -> Agent:
-    return make_permitted_agent(tenant)

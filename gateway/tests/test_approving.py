@@ -6,16 +6,13 @@ import pytest
 
 from agents.models import Agent
 from auditlog.models import AuditEntry
-from certificates.tests.factories import revoke_certificate
 from compliance.core.clock import now
 from gateway.access.tests.factories import make_policy
 from gateway.approvals.models import Approval
 from gateway.approvals.tests.factories import decide
-from gateway.tests.factories import Gateway, forwarded, make_permitted_agent, make_route, refusal, serial_of
+from gateway.tests.factories import Gateway, forwarded, make_permitted_agent, make_route, refusal
 from tenancy.models import Tenant
 from tenancy.tests.factories import make_tenant
-
-pytestmark = pytest.mark.django_db(databases="__all__")
 
 ASKED = (403, "A person must approve this request", "approval_required")
 
@@ -82,16 +79,6 @@ def test_receipt_is_for_that_request_only(
     # Anybody who was shown a receipt could fill the log with refused ones.
     assert not AuditEntry.objects.for_tenant(tenant.id).of_type("decision.denied").exists()
     assert careful.ask_serial(agent, **of_other).status_code == 200
-
-
-def test_receipt_does_not_help_a_stopped_agent(careful: Gateway, agent: Agent) -> None:
-    serial = serial_of(agent)
-    receipt = approved(careful.ask_serial(agent))
-    revoke_certificate(agent.certificates.get())
-
-    answer = careful.ask(**{"X-Service-Cert-Serial": serial, "X-Service-Approval": receipt})
-
-    assert refusal(answer)[2] == "certificate_revoked"
 
 
 def test_route_stands_for_a_request_that_is_not_forwarded(careful: Gateway, agent: Agent) -> None:

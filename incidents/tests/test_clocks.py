@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from incidents.duties.clocks import LAW, Clock, ClockKind, ClockState, clocks_of, months_later
+from incidents.duties.clocks import Clock, ClockKind, ClockState, clocks_of, months_later
 from incidents.models import Incident
 
 START = datetime(2026, 11, 1, 9, 0, tzinfo=UTC)
@@ -115,8 +115,3 @@ def test_state_of_a_clock(met: datetime | None, now: datetime, state: ClockState
 )
 def test_month_ends_on_the_same_day_or_the_last(moment: str, later: str) -> None:
     assert months_later(datetime.fromisoformat(moment), 1) == datetime.fromisoformat(later)
-
-
-def test_every_term_has_a_primary_source() -> None:
-    for regime in ("ai_act", "dora"):
-        assert LAW[regime]["source"].startswith("http://data.europa.eu/eli/")

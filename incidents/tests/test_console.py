@@ -153,15 +153,6 @@ def test_attachment_shows_its_digest_and_hostile_names_are_escaped(acme: Tenant)
     assert "<b>bot" not in html
 
 
-def test_file_chooser_is_a_script_of_its_own(acme: Tenant) -> None:
-    incident = make_incident(acme)
-
-    html = console_of(make_member(acme, Role.OFFICER)).get(page(incident, "attach")).content.decode()
-
-    assert "console/digest.js" in html
-    assert "<script>" not in html
-
-
 def test_list_of_an_agent_has_its_incidents_alone(acme: Tenant) -> None:
     agent_id = new_id()
     mine, other = make_incident(acme, agent_id=agent_id), make_incident(acme)

@@ -17,7 +17,7 @@ from compliance.tests.client import ApiClient
 from compliance.tests.threads import all_at_once, in_thread, somebody_waits_for_a_lock
 from compliance.tests.waiting import eventually
 from incidents import merging
-from incidents.errors import IncidentMerged, IncidentNotFound, Unmergeable
+from incidents.errors import IncidentMerged, Unmergeable
 from incidents.models import Incident, TimelineEntry, TouchedAgent
 from incidents.tests.factories import ACTOR, change, make_closed_incident, make_incident
 from tenancy.models import Tenant
@@ -193,11 +193,6 @@ def test_ended_incidents_and_oneself_are_refused() -> None:
     for ended, kept in ((incident, incident), (incident, closed), (closed, incident)):
         with pytest.raises(Unmergeable):
             merge(ended, kept)
-
-
-def test_incident_of_another_tenant_is_not_found() -> None:
-    with pytest.raises(IncidentNotFound):
-        merge(make_incident(make_tenant()), make_incident(make_tenant()))
 
 
 def test_same_case_number_is_one_incident_until_it_is_closed() -> None:

@@ -26,9 +26,6 @@ from incidents.tests.factories import (
 )
 from tenancy.models import Tenant
 from tenancy.tests.factories import make_tenant
-from webhooks.models import Message
-from webhooks.tests.factories import make_webhook
-from webhooks.vocabulary import EventName
 
 START = datetime(2026, 11, 1, 9, 0, tzinfo=UTC)
 
@@ -39,19 +36,6 @@ def kinds(incident: Incident) -> list[str]:
 
 def audited(tenant: Tenant) -> Counter[str]:
     return Counter(AuditEntry.objects.for_tenant(tenant.id).values_list("event_type", flat=True))
-
-
-def test_occurrence_opens_an_incident() -> None:
-    tenant = make_tenant()
-    make_webhook(tenant, events=EventName.values)
-
-    incident = make_incident(tenant, is_contained=False)
-
-    assert incident.state == "open"
-    assert incident.next_due_at is not None
-    assert kinds(incident) == ["opened"]
-    assert audited(tenant)["incident.opened"] == 1
-    assert Message.objects.filter(tenant=tenant, event="incident.opened").count() == 1
 
 
 def test_second_occurrence_of_the_agent_joins_and_contains() -> None:

@@ -28,11 +28,8 @@ from certificates.tests.factories import (
     revoke_certificate,
     suspend_agent,
 )
-from compliance.api.gate import Scope
-from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.encodings import b64_decode
-from compliance.core.environments import Environment
 from compliance.tests.client import ApiClient
 from events.tests.factories import make_event, make_high_event, store_event
 from incidents.tests.factories import make_incident
@@ -40,7 +37,6 @@ from reports.bundles.archive import unpack
 from reports.management.commands.report_verify import findings
 from reports.standing.page import render
 from tenancy.models import Tenant
-from tenancy.tests.factories import make_key, make_tenant, make_test_key
 
 ACTOR = Actor.system("tests")
 KIM = {"owner_name": "Kim Berg", "owner_email": "kim@example.com"}
@@ -195,26 +191,6 @@ def test_moments_that_it_cannot_tell_of(client: ApiClient, tenant: Tenant) -> No
     )
     assert client.get(f"{path}?at=x").status_code == 400
     assert client.get(f"{path}?format=pdf").status_code == 400
-
-
-@pytest.mark.parametrize("form", ["", "/pdf", "/bundle"])
-def test_who_gets_none(client: ApiClient, tenant: Tenant, form: str) -> None:
-    own, foreign = make_agent(tenant), make_agent(make_tenant("Other"))
-    bare = client.as_key(make_key(tenant, scopes=[Scope.AGENTS_READ]))
-
-    assert client.get(f"/v1/agents/{foreign.id}/attestation{form}").status_code == 404
-    assert client.get(f"/v1/agents/x/attestation{form}").status_code == 404
-    assert bare.get(f"/v1/agents/{own.id}/attestation{form}").status_code == 403
-
-
-def test_the_sandbox_has_its_own(api: ApiClient, tenant: Tenant) -> None:
-    with environments.use(Environment.TEST):
-        agent = make_certified_agent(tenant)
-
-    found = attested(api.as_key(make_test_key(tenant)), agent)
-
-    assert (found["environment"], found["agent"]["did"]) == ("test", agent.did)
-    assert api.as_key(make_key(tenant)).get(f"/v1/agents/{agent.id}/attestation").status_code == 404
 
 
 def test_it_is_audited(client: ApiClient, tenant: Tenant) -> None:

@@ -8,20 +8,14 @@ from uuid import UUID
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import load_der_x509_certificate
-from django.db import connections
 
 from agents.models import Agent
-from agents.tests.factories import make_agent
-from auditlog.models import AuditEntry
-from auditlog.tests.factories import seal_and_sign
 from auditlog.vocabulary import Actor
 from certificates import services as certificates
 from certificates.models import Certificate
 from certificates.tests.factories import make_certified_agent
-from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.identifiers import new_id_at
-from compliance.stores import sql
 from events import partitions
 from events.archiving import archive_file, restoring
 from events.models import BehaviorEvent
@@ -68,37 +62,6 @@ def frame_of(tenant: Tenant, **frame: Any) -> Frame:
         "generated_at": moment,
     }
     return make_frame(**{**given, **frame})
-
-
-def test_a_new_tenant_has_a_guarded_log_and_little_else(tenant: Tenant) -> None:
-    facts = facts_of(tenant)
-
-    assert (facts.agent_count, facts.event_count, facts.certificate_count) == (0, 0, 0)
-    assert facts.oldest_event_at is None
-    assert facts.is_log_guarded is True
-
-
-def test_a_disabled_guard_is_seen(owned: None, tenant: Tenant) -> None:
-    with connections["default"].cursor() as cursor:
-        cursor.execute("ALTER TABLE auditlog_auditentry DISABLE TRIGGER auditlog_no_truncate")
-
-    assert facts_of(tenant).is_log_guarded is False
-
-
-def test_changed_and_deleted_entries_are_seen(owned: None, tenant: Tenant) -> None:
-    for name in ("one", "two", "three"):
-        make_agent(tenant, name=name)
-    seal_and_sign()
-    changed, deleted, _ = AuditEntry.objects.for_tenant(tenant.id).of_type("agent.created")
-    for table in ("auditentry", "leaf"):
-        sql.execute(f"ALTER TABLE auditlog_{table} DISABLE TRIGGER USER")
-    sql.execute("UPDATE auditlog_auditentry SET actor_id = 'x' WHERE id = %s", [changed.id])
-    sql.execute("DELETE FROM auditlog_auditentry WHERE id = %s", [deleted.id])
-
-    facts = facts_of(tenant)
-
-    assert (facts.comparison.changed, facts.places_without_entry) == (1, 1)
-    assert facts.is_tampered_with
 
 
 def test_events_are_counted_by_band_action_agent_and_day(tenant: Tenant) -> None:
@@ -267,10 +230,3 @@ def test_chosen_agents_narrow_everything(tenant: Tenant) -> None:
 )
 def test_trends_have_a_readable_number_of_points(days: int, span: str) -> None:
     assert trend_span(timedelta(days=days)) == span
-
-
-def test_facts_belong_to_one_environment(tenant: Tenant) -> None:
-    make_agent(tenant)
-
-    with environments.use(environments.Environment.TEST):
-        assert facts_of(tenant).agent_count == 0

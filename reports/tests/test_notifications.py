@@ -15,7 +15,6 @@ from agents.models import Agent
 from auditlog.models import AuditEntry
 from auditlog.vocabulary import Actor
 from certificates import services as certificates
-from certificates.issuing import issuance
 from certificates.models import Certificate
 from certificates.tests.factories import make_certified_agent
 from compliance.core import environments
@@ -23,11 +22,8 @@ from compliance.core.clock import now
 from compliance.core.identifiers import new_id
 from compliance.tests.client import ApiClient
 from compliance.tests.console import console_of, make_member
-from events.inbox.reviewing import review
-from events.models import ReviewVerdict
-from events.tests.factories import make_high_event
+from events.tests.factories import judge, make_high_event
 from incidents import services as incidents
-from incidents.errors import IncidentNotFound
 from incidents.merging import merge
 from incidents.models import Incident, TimelineEntry
 from incidents.services import Attachment
@@ -142,34 +138,6 @@ def test_counts_follow_the_fields_and_only_fields_from_the_record_have_a_source(
 
 
 @EVERY
-def test_filled_fields_differ_with_the_record(tenant: Tenant, template: NotificationTemplate) -> None:
-    """The kind of submission alone follows from the form itself."""
-    stopped, revoked = (
-        gather(incident_of(stop(tenant)), now=now()) for stop in (stopped_agent, revoked_agent)
-    )
-    later = replace(
-        revoked,
-        gathered_at=revoked.gathered_at + timedelta(days=1),
-        steps=(),
-        earlier=(stopped.incident,),
-    )
-    later.incident.detected_at -= timedelta(days=2)
-    for certificate in later.certificates:
-        certificate.issued_at -= timedelta(days=3)
-    later.incident.ai_act_reported_at = now()
-
-    same = {
-        field["key"]
-        for section in sections_of(template)
-        for field in section["fields"]
-        if field["from"] == "record"
-        and value_of(field["key"], stopped, template) == value_of(field["key"], later, template)
-    }
-
-    assert same <= {"1.1", "G2", "C3"}
-
-
-@EVERY
 def test_what_only_people_know_is_marked_with_a_hint(tenant: Tenant, template: str) -> None:
     fields = fields_of(draft(incident_of(stopped_agent(tenant)), template))
 
@@ -182,14 +150,7 @@ def test_what_only_people_know_is_marked_with_a_hint(tenant: Tenant, template: s
 def test_values_are_those_of_the_rows(tenant: Tenant) -> None:
     agent = stopped_agent(tenant)
     incident, certificate = incident_of(agent), Certificate.objects.get(agent=agent)
-    review(
-        tenant_id=tenant.id,
-        event_id=TimelineEntry.objects.get(incident=incident).event_id,
-        verdict=ReviewVerdict.CONFIRMED,
-        note=None,
-        actor=ACTOR,
-        now=now(),
-    )
+    judge(TimelineEntry.objects.get(incident=incident).event_id)
 
     ai_act, dora = draft(incident, "ai_act"), draft(incident)
 
@@ -225,29 +186,6 @@ def test_statements_fill_their_fields(tenant: Tenant) -> None:
 
     assert value(draft(incident), "2.3") == f"{stated.classified_at:%Y-%m-%dT%H:%M:%SZ}"
     assert value(draft(incident, "ai_act"), "D4") == "Serious harm to health"
-
-
-def test_earlier_incidents_of_the_agent_are_told_as_recurring(tenant: Tenant) -> None:
-    agent = revoked_agent(tenant)
-    first = change(incident_of(agent), serious_harm="not_serious", dora_class="not_major", state="closed")
-    issuance.issue(tenant_id=tenant.id, agent_id=agent.id, actor=ACTOR, now=now())
-    for _ in range(3):
-        make_high_event(agent)
-
-    made = draft(Incident.objects.ongoing().get(agent_id=agent.id))
-
-    assert value(made, "4.15") == "Yes: 1 incident of this agent in six months"
-    assert value(made, "4.16") == f"{first.detected_at:%Y-%m-%dT%H:%M:%SZ}"
-
-
-def test_later_reports_repeat_the_earlier_fields() -> None:
-    keys = [
-        [field["key"] for section in sections_of(NotificationTemplate(name)) for field in section["fields"]]
-        for name in ("dora_initial", "dora_intermediate", "dora_final")
-    ]
-
-    assert [len(found) for found in keys] == [25, 60, 76]
-    assert keys[2][: len(keys[1])] == keys[1]
 
 
 def test_versions_are_numbered_frozen_and_audited(tenant: Tenant) -> None:
@@ -289,27 +227,6 @@ def test_cut_list_of_events_is_told_as_cut(tenant: Tenant) -> None:
 
     assert all("200 or more high-risk events" in text for text in told)
     assert "of the first 200" in (value_of("E1", many, NotificationTemplate.AI_ACT) or "")
-
-
-@EVERY
-def test_draft_says_what_to_compare_with_the_official_journal(tenant: Tenant, template: str) -> None:
-    document = draft(incident_of(stopped_agent(tenant)), template).content
-
-    assert "Official Journal" in document["notice"]
-    assert "not compared" in document["form"]
-
-
-def test_incident_of_another_tenant_is_not_drafted(tenant: Tenant) -> None:
-    incident = incident_of(stopped_agent(tenant))
-
-    with pytest.raises(IncidentNotFound):
-        services.draft(
-            tenant_id=make_tenant().id,
-            incident_id=incident.id,
-            template=NotificationTemplate.AI_ACT,
-            actor=ACTOR,
-            now=now(),
-        )
 
 
 def test_export_has_the_whole_record(api: ApiClient, tenant: Tenant) -> None:
@@ -439,19 +356,3 @@ def test_drafts_are_for_officers_and_their_tenant(tenant: Tenant) -> None:
         answer = client.get(reverse("admin:incidents_incident_draft_json", args=keys))
         assert answer.status_code == 302
     assert stranger.get(reverse("admin:incidents_incident_export", args=[incident.pk])).status_code == 302
-
-
-def test_page_of_an_incident_takes_few_queries(tenant: Tenant) -> None:
-    incident = incident_of(stopped_agent(tenant))
-    for template in NotificationTemplate:
-        draft(incident, template)
-    for _ in range(20):
-        change(incident, owner=str(new_id()))
-    client = console_of(make_member(tenant, Role.OFFICER))
-    address = reverse("admin:incidents_incident_change", args=[incident.pk])
-    client.get(address)
-
-    with CaptureQueriesContext(connection) as queries:
-        assert client.get(address).status_code == 200
-
-    assert len(queries) <= 20

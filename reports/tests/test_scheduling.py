@@ -9,7 +9,6 @@ from django.db.models import F
 from auditlog.vocabulary import Actor
 from compliance.core import environments
 from compliance.core.clock import now
-from compliance.core.environments import Environment
 from reports import services
 from reports.errors import ReportNotFailed
 from reports.models import Report, ReportSchedule
@@ -17,7 +16,6 @@ from reports.periods import PRESETS, following, start_of
 from reports.querysets import MAX_ATTEMPTS
 from reports.scheduling import SETTLING, create_schedule, run_schedules
 from reports.vocabulary import Cadence, ReportStatus
-from tenancy import services as tenancy
 from tenancy.models import Tenant
 from tenancy.tests.factories import make_tenant
 
@@ -102,15 +100,6 @@ def test_quarter_is_reported(tenant: Tenant) -> None:
     run_schedules(now=APRIL + SETTLING)
 
     assert periods() == [(datetime(2026, 1, 1, tzinfo=UTC), APRIL)]
-
-
-def test_sandbox_has_schedules_of_its_own(tenant: Tenant) -> None:
-    with environments.use(Environment.TEST):
-        make_schedule(tenancy.get_tenant(tenant_id=tenant.id))
-
-    assert run_schedules(now=MAY) == 0
-    with environments.use(Environment.TEST):
-        assert run_schedules(now=APRIL + SETTLING) == 1
 
 
 def test_failed_report_is_generated_again(tenant: Tenant) -> None:

@@ -31,9 +31,8 @@ from compliance.stores import sql
 from compliance.tests.owner import owning
 from delegation.tests.factories import CHAIN, VERIFIED, as_chain, make_token, make_token_key
 from events import partitions
-from events.inbox import reviewing
 from events.models import BehaviorEvent, ReviewVerdict
-from events.tests.factories import make_event, make_high_event, store_event
+from events.tests.factories import judge, make_event, make_high_event, store_event
 from gateway.approvals.tests.factories import decide, make_approval, use
 from incidents.tests.factories import make_closed_incident
 from reports.content.evidence import gather
@@ -160,14 +159,7 @@ def _populate(tenant: Tenant, *, has_dropped: bool) -> None:
     make_event(trader, "transaction_initiated")
     high = [make_high_event(attacked, received_at=now()) for _ in range(3)]  # the third stops the agent
     for actor, verdict, event in ((PERSON, "confirmed", high[0]), (KEY, "dismissed", high[1])):
-        reviewing.review(
-            tenant_id=tenant.id,
-            event_id=event.id,
-            verdict=ReviewVerdict(verdict),
-            note=None,
-            actor=actor,
-            now=now(),
-        )
+        judge(event, ReviewVerdict(verdict), actor=actor)
     bare = make_agent(tenant, name="bare")
     for actor, agent in ((PERSON, bare), (KEY, held), (PERSON, lifted)):
         certificates.suspend_agent(tenant_id=tenant.id, agent_id=agent.id, reason="r", actor=actor, now=now())

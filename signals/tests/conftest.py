@@ -4,18 +4,11 @@ from typing import Any
 
 import pytest
 
-from compliance.core import environments
-from compliance.core.environments import Environment
-from delegation.tests.factories import make_token_key
+from delegation.tests.conftest import tenant
 from signals.models import Signal, Stream
-from tenancy.models import Tenant
-from tenancy.tests.factories import make_tenant
+from webhooks.tests.conftest import strict
 
-
-@pytest.fixture(autouse=True)
-def strict(settings: Any) -> None:
-    settings.WEBHOOK_ALLOW_HTTP = False
-    settings.WEBHOOK_ALLOW_PRIVATE_ADDRESSES = False
+__all__ = ["strict", "tenant"]
 
 
 @pytest.fixture
@@ -24,16 +17,6 @@ def loopback(strict: None, settings: Any) -> None:
     settings.WEBHOOK_ALLOW_HTTP = True
     settings.WEBHOOK_ALLOW_PRIVATE_ADDRESSES = True
     settings.SIGNALS_TIMEOUT_SECONDS = 30.0
-
-
-@pytest.fixture
-def tenant() -> Tenant:
-    """A tenant, with a token key in either environment."""
-    made = make_tenant()
-    make_token_key()
-    with environments.use(Environment.TEST):
-        make_token_key()
-    return made
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Agents that sign requests with a library of others (PyPI http-message-signatures), and their keys."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -14,6 +14,7 @@ from http_message_signatures import HTTPMessageSigner, MappingKeyResolver, algor
 from agents.models import Agent
 from auditlog.vocabulary import Actor
 from certificates import services as certificates
+from certificates.tests.factories import make_past_end, revoke_certificate, suspend_agent
 from compliance.core.clock import now
 from delegation.agent_keys import services
 from delegation.agent_keys.models import AgentKey
@@ -40,6 +41,15 @@ def retire_agent(agent: Agent) -> Agent:
     return certificates.retire_agent(
         tenant_id=agent.tenant_id, agent_id=agent.id, reason="done", actor=ACTOR, now=now()
     )
+
+
+ENDED: dict[str, Callable[[Agent], Any]] = {
+    "agent_suspended": suspend_agent,
+    "agent_retired": retire_agent,
+    "certificate_revoked": lambda agent: revoke_certificate(agent.certificates.get()),
+    "certificate_expired": lambda agent: make_past_end(agent.certificates.get()),
+}
+"""What ends an agent's standing, by the gateway's word for it."""
 
 
 @dataclass(frozen=True)

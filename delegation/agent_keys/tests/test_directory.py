@@ -3,7 +3,6 @@
 import hashlib
 import json
 from base64 import b64encode
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,22 +14,18 @@ from agents.models import Agent
 from agents.tests.factories import make_agent
 from certificates.tests.factories import (
     make_certified_agent,
-    make_past_end,
-    revoke_certificate,
-    suspend_agent,
 )
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.tests.client import ApiClient
 from delegation.agent_keys import services
-from delegation.agent_keys.tests.signers import ACTOR, Signer, register, retire_agent
+from delegation.agent_keys.tests.signers import ACTOR, ENDED, Signer, register
 from delegation.jose.jws import public_key
 from delegation.tests.factories import make_token_key
 from tenancy.models import Tenant
 from tenancy.tests.factories import make_tenant
 
-pytestmark = pytest.mark.django_db(databases="__all__")
 MEDIA_TYPE = "application/http-message-signatures-directory+json"
 
 
@@ -93,14 +88,6 @@ def test_revoked_key_is_absent(tenant: Tenant, agent: Agent) -> None:
     assert listed(tenant) == []
 
 
-ENDED: dict[str, Callable[[Agent], Any]] = {
-    "suspended": suspend_agent,
-    "retired": retire_agent,
-    "certificate revoked": lambda agent: revoke_certificate(agent.certificates.get()),
-    "certificate expired": lambda agent: make_past_end(agent.certificates.get()),
-}
-
-
 @pytest.mark.parametrize("state", ENDED)
 def test_keys_of_agents_that_do_not_stand_are_absent(
     tenant: Tenant, agent: Agent, signer: Signer, state: str
@@ -125,8 +112,3 @@ def test_tenants_and_environments_have_directories_of_their_own(tenant: Tenant, 
     assert listed(tenant, "?environment=live") == [signer.holder.jkt]
     assert listed(tenant, "?environment=test") == []
     assert listed(make_tenant()) == []
-
-
-@pytest.mark.parametrize("tenant_id", ["x", "00000000-0000-7000-8000-000000000000"])
-def test_unknown_tenant_has_none(tenant: Tenant, tenant_id: str) -> None:
-    assert ApiClient().get(f"/v1/key-directories/{tenant_id}").status_code == 404

@@ -16,15 +16,12 @@ from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
 from certificates.tests.factories import (
     make_certified_agent,
-    make_past_end,
-    revoke_certificate,
-    suspend_agent,
 )
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from delegation.agent_keys import services
-from delegation.agent_keys.tests.signers import ACTOR, register, retire_agent
+from delegation.agent_keys.tests.signers import ACTOR, ENDED, register
 from delegation.issuers.tests.factories import make_issuer
 from delegation.issuers.tests.providers import CLIENT_ID, OTHER_KEY, Provider, public
 from delegation.jose import jws
@@ -36,8 +33,6 @@ from delegation.tests.factories import make_token_key
 from delegation.tests.holders import Holder
 from tenancy.models import Tenant
 from tenancy.tests.factories import make_key, make_tenant
-
-pytestmark = pytest.mark.django_db(databases="__all__")
 
 
 @pytest.fixture
@@ -209,14 +204,6 @@ def test_key_of_the_other_environment_authenticates_nobody(
 
     assert refusal(mixed)[1] == "invalid_client"
     assert jws.parse(own.json()["access_token"]).payload["env"] == "test"
-
-
-ENDED: dict[str, Callable[[Agent], Any]] = {
-    "suspended": suspend_agent,
-    "retired": retire_agent,
-    "revoked": lambda agent: revoke_certificate(agent.certificates.get()),
-    "expired": lambda agent: make_past_end(agent.certificates.get()),
-}
 
 
 @pytest.mark.parametrize("state", ENDED)
@@ -405,22 +392,3 @@ def test_id_token_is_no_id_jag_and_the_other_way_round(
     assert refusal(as_id_token)[2] == "subject_token: unsupported_type"
     assert as_subject.status_code == 200, as_subject.content
     assert refusal(anothers)[2] == "subject_token: wrong_client"
-
-
-def test_issuers_of_other_tenants_vouch_for_nobody(
-    agent: Agent, holder: Holder, provider: Provider, settings: Any
-) -> None:
-    make_issuer(make_tenant(), provider.issuer)
-    more = {"aud": settings.TOKEN_ISSUER, "client_id": agent.did, "jti": "a"}
-    text = provider.token(header={"typ": "oauth-id-jag+jwt"}, **more)
-
-    assert refusal(grant(holder, agent, settings, text))[2] == "assertion: untrusted_issuer"
-
-
-def test_form_may_name_its_charset(agent: Agent, holder: Holder, settings: Any) -> None:
-    form = {"grant_type": CLIENT_CREDENTIALS, "client_assertion_type": ASSERTION_TYPE}
-    form["client_assertion"] = assertion(holder, agent, settings)
-
-    answer = send(form, content_type="application/x-www-form-urlencoded;charset=UTF-8")
-
-    assert answer.status_code == 200

@@ -14,13 +14,11 @@ from auditlog.models import AuditEntry
 from certificates import services as certificates
 from certificates.issuing import issuance
 from certificates.models import Certificate
-from compliance.core import environments
 from compliance.core.clock import now
-from compliance.core.environments import Environment
 from compliance.core.errors import Unavailable
 from compliance.stores.portions import PATIENCE
 from compliance.tests.client import ApiClient
-from delegation.reviews import records, services
+from delegation.reviews import services
 from delegation.reviews.models import AccessReview, AccessReviewItem
 from delegation.reviews.services import next_quarter
 from delegation.reviews.tests.factories import SCOPE, decide, make_scoped_agent, open_review, use
@@ -28,7 +26,7 @@ from delegation.stops.tests.factories import copy_agent
 from delegation.token_keys.signed_records import root_of
 from events.figures.models import ActionDay
 from tenancy.models import Tenant
-from tenancy.tests.factories import ACTOR, make_key, make_tenant, make_test_key
+from tenancy.tests.factories import ACTOR, make_key
 from webhooks.models import Message
 from webhooks.tests.factories import make_webhook
 
@@ -450,31 +448,3 @@ def test_a_body_that_is_none_is_refused(client: ApiClient, tenant: Tenant, wrong
 
 def test_nothing_to_review(client: ApiClient) -> None:
     assert client.post(PATH, body()).status_code == 422
-
-
-def test_strangers_have_no_part_in_it(api: ApiClient, client: ApiClient, tenant: Tenant) -> None:
-    agent, stranger = make_agent(tenant), make_agent(make_tenant())
-    review = open_review(tenant)
-    paths = [f"{PATH}/{review.id}", f"{PATH}/{review.id}/items", f"{PATH}/{review.id}/record"]
-    keep = {"decision": "keep"}
-
-    assert client.post(item_path(review, stranger), keep).status_code == 404
-    scopes = ["certificates:revoke", "agents:write", "agents:read", "events:read"]
-    for other in (api.as_key(make_key(make_tenant(), scopes)), api.as_key(make_test_key(tenant, scopes))):
-        assert {other.get(path).status_code for path in paths} == {404}
-        assert other.post(item_path(review, agent), keep).status_code == 404
-        assert other.patch(paths[0], {"every": None}).status_code == 404
-    reader = api.as_key(make_key(tenant, ["agents:read"]))
-    assert reader.get(paths[0]).status_code == 200
-    assert reader.post(PATH, body()).status_code == 403
-    assert reader.post(item_path(review, agent), keep).status_code == 403
-    assert api.as_key(make_key(tenant, ["events:read"])).get(paths[1]).status_code == 403
-
-
-def test_the_sandbox_has_reviews_of_its_own(tenant: Tenant) -> None:
-    with environments.use(Environment.TEST):
-        agent = make_agent(tenant)
-        review = open_review(tenant)
-        decide(review, "keep", agent)
-        assert records.record_of(AccessReview.objects.get(id=review.id), now=now())[0]
-    assert not AccessReview.objects.exists()

@@ -97,14 +97,6 @@ def test_summed_event_ends_it_too(world: World) -> None:
     assert end_dormancies() == 1
 
 
-def test_event_ends_it_over_the_api(world: World) -> None:
-    sweep(now())
-
-    answer = world.api.post("/v1/events", world.report())
-
-    assert (answer.status_code, end_dormancies()) == (201, 1)
-
-
 def test_nothing_is_told_by_sums_that_are_too_old(world: World) -> None:
     sum_up(now=now() - DAY)
 

@@ -14,9 +14,7 @@ from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
 from certificates.models import Certificate
 from certificates.tests.factories import make_certified_agent
-from compliance.core import environments
 from compliance.core.clock import now
-from compliance.core.environments import Environment
 from compliance.tests.console import actor_id_of, console_of, make_member, make_operator
 from events.inbox import decisions
 from events.inbox.models import AgentQueue, InboxComment, OpenEvent
@@ -124,15 +122,6 @@ def test_dossier_tells_what_a_verdict_needs(acme: Tenant, agent: Agent, officer:
     assert told["before"][0]["id"] == before.id
     assert [row["id"] for row in told["after"]] == [after.id]
     assert "evil.example" in html
-
-
-def test_index_is_the_inbox(agent: Agent, officer: Client) -> None:
-    event = opened(agent)
-
-    answer = officer.get(reverse("admin:index"))
-
-    assert answer.context["inbox"].selected.pk == event.id
-    assert "Dismiss" in answer.content.decode()
 
 
 # --- Decisions ---------------------------------------------------------------------------------------
@@ -447,18 +436,6 @@ def test_foreign_events_do_not_exist(acme: Tenant, agent: Agent) -> None:
     assert not AgentQueue.objects.filter(tenant=acme).exists()
     assert Agent.objects.get(id=agent.id).status == agent.status
     assert selected(client, event=event.id) != event.id
-
-
-def test_environments_are_apart(acme: Tenant, agent: Agent) -> None:
-    event, operator = opened(agent), make_operator()
-    with environments.use(Environment.TEST):
-        sandboxed = opened(make_agent(Tenant.objects.get(id=acme.id)))
-
-    in_live, in_test = console_of(operator), console_of(operator, Environment.TEST)
-
-    assert (selected(in_live), selected(in_test)) == (event.id, sandboxed.id)
-    act(in_test, "dismiss", event)
-    assert verdicts(event) == []
 
 
 def test_page_makes_few_queries(acme: Tenant, agent: Agent, django_assert_max_num_queries: Any) -> None:

@@ -20,7 +20,7 @@ from events.models import BehaviorEvent
 from events.otlp import services
 from events.otlp.models import CountedSpan
 from events.otlp.tests.spans import CLIENT, PATH, PROTOBUF, Told, export, of, refused, send, span, tool
-from events.tests.conftest import World, make_world
+from events.tests.conftest import World
 from tenancy.models import Enforcement
 from tenancy.tests.factories import make_key, make_tenant, make_test_key
 
@@ -57,30 +57,6 @@ def test_spans_become_events(world: World, protobuf: bool, packed: bool) -> None
     assert abs(first.occurred_at - (now() - timedelta(seconds=1.5))) < timedelta(minutes=1)
 
 
-def test_scores_are_those_of_the_same_events_sent_as_a_batch(world: World) -> None:
-    twin = make_certified_agent(world.tenant)
-    run, *tools = calls(10)
-    requests = [
-        span({"http.method": "POST", "http.url": f"{ATTACK}/{n}"}, within=one, kind=CLIENT)
-        for n, one in enumerate(tools)
-    ]
-    moment = now()
-
-    assert refused(send(world, of(world.agent, run, *tools, *requests))) == (0, "")
-    spans = list(world.events().filter(agent_id=world.agent.id).order_by("id"))
-    inputs = [
-        {"agent_id": str(twin.id), "action_type": one.action_type, "details": one.details} for one in spans
-    ]
-    assert world.api.post("/v1/events/batch", {"events": inputs}).status_code == 200
-
-    twins = list(world.events().filter(agent_id=twin.id).order_by("id"))
-    assert len(spans) == len(twins) == 20
-    assert all(one.received_at >= moment for one in spans)
-    for one, other in zip(spans, twins, strict=True):
-        assert one.risk_score == pytest.approx(other.risk_score, abs=0.01)
-        assert [reason["name"] for reason in one.reasons] == [reason["name"] for reason in other.reasons]
-
-
 def test_a_span_counts_once_however_often_it_is_sent(world: World) -> None:
     body = of(world.agent, *calls(10))
 
@@ -89,15 +65,6 @@ def test_a_span_counts_once_however_often_it_is_sent(world: World) -> None:
 
     assert [refused(answer) for answer in (*answers, together)] == [(0, "")] * 4
     assert world.events().count() == 11
-
-
-def test_another_tenants_span_of_the_same_ids_is_another(world: World) -> None:
-    other, spans = make_world(), calls(2)
-
-    answers = [send(one, of(one.agent, *spans)) for one in (world, other)]
-
-    assert [refused(answer) for answer in answers] == [(0, "")] * 2
-    assert (world.events().count(), other.events().count()) == (2, 2)
 
 
 @pytest.mark.parametrize("alone", ["before", "after"])
@@ -192,15 +159,6 @@ def test_bad_spans_are_refused_and_sink_no_other(world: World, broken: Told, rea
 
     assert (count, world.events().count()) == (1, 1)
     assert told.startswith(reason)
-
-
-def test_each_span_without_ids_is_refused(world: World) -> None:
-    nameless = {"traceId": "", "spanId": ""}
-
-    answer = send(world, of(world.agent, tool(), *(tool() | nameless for _ in range(3))))
-
-    assert refused(answer) == (3, f"{services.UNUSABLE} (3)")
-    assert world.events().count() == 1
 
 
 def test_a_merged_span_that_has_yet_to_end_is_refused_with_its_call(world: World) -> None:

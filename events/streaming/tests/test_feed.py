@@ -148,12 +148,9 @@ def test_others_events_are_not_in_it(world: World) -> None:
 @pytest.mark.parametrize(
     ("query", "error"),
     [
-        ("order=up", "Invalid order: must be one of asc, desc"),
         ("after=2026-01-01", "after needs order=asc"),
         ("order=desc&after=2026-01-01", "after needs order=asc"),
         ("order=asc&before=2026-01-01", "before belongs to order=desc; with order=asc give after"),
-        ("order=asc&after=soon", "after must be an ISO 8601 date-time"),
-        ("order=asc&after=", "after must be an ISO 8601 date-time"),
     ],
 )
 def test_wrong_combinations_are_400(world: World, query: str, error: str) -> None:

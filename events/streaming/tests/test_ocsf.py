@@ -83,7 +83,3 @@ def test_list_answers_in_the_form_with_all_that_an_event_says(world: World) -> N
     assert plain["actor"] == {"app_uid": str(world.agent.id), "session": {"uid": "s1"}}
     assert plain["metadata"]["tenant_uid"] == str(world.tenant.id)
     assert (high["is_alert"], high["severity_id"], bool(high["unmapped"]["reasons"])) == (True, 4, True)
-
-
-def test_other_forms_are_400(world: World) -> None:
-    assert world.api.get("/v1/events?format=xml").status_code == 400

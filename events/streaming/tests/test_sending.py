@@ -26,7 +26,7 @@ from compliance.tests.ocsf import problems
 from events import tasks
 from events.streaming import sending
 from events.streaming.models import StreamPosition
-from events.streaming.sending import FIRST_PAUSE, LONGEST_PAUSE, positions, send_new, signed_headers
+from events.streaming.sending import FIRST_PAUSE, LONGEST_PAUSE, positions, send_new
 from events.streaming.tests.receiving import Syslog, certificate, syslog
 from events.tests.conftest import World
 from events.tests.factories import store_event
@@ -131,15 +131,6 @@ def test_bucket_gets_all_in_order_signed_as_by_aws(
     assert [problem for body in objects(bucket).values() for line in body.splitlines()
             for problem in problems(json.loads(line))] == []  # fmt: skip
     assert send_new(now=now()) == 0
-
-
-def test_signature_covers_what_is_sent(settings: Settings) -> None:
-    settings.STREAM_S3_SECRET = "x"
-    url = "https://s3.example/b/k"
-
-    made = {signed_headers(url, body, now=now())["Authorization"] for body in (b"one", b"two")}
-
-    assert len(made) == 2
 
 
 def test_what_was_sent_and_not_noted_replaces_its_object(world: World, bucket: Receiver) -> None:

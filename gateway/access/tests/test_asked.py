@@ -3,17 +3,17 @@
 from typing import Any
 
 import pytest
+from django.urls import reverse
 
 from agents.models import Agent
-from certificates.tests.factories import suspend_agent
 from compliance.tests.client import ApiClient
+from compliance.tests.console import console_of, make_member
 from gateway.access.tests.factories import ONE, RECORD, UNUSUAL, ask, decided, make_policy
 from gateway.approvals.models import Approval
 from gateway.approvals.tests.factories import decide
 from gateway.tests.factories import make_permitted_agent
-from tenancy.models import Tenant
-
-pytestmark = pytest.mark.django_db(databases="__all__")
+from tenancy.models import Role, Tenant
+from tenancy.tests.factories import make_key
 
 
 def receipt_for(client: ApiClient, body: Any) -> str:
@@ -52,44 +52,6 @@ def test_receipt_is_for_that_act_only(asker: ApiClient, agent: Agent, tenant: Te
     assert decided(asker, with_receipt(body, receipt))[0] is True
 
 
-def test_receipt_is_for_what_the_officer_saw(asker: ApiClient, agent: Agent, tenant: Tenant) -> None:
-    make_policy(tenant, ask_from="medium", always_ask=["pay"])
-    details = {"amount": 5}
-    harmless = ask(agent, "pay", context={"action_type": "data_access", "details": details})
-    receipt = receipt_for(asker, harmless)
-
-    for action_type in ("transaction_anomaly", "unauthorized_access_attempt"):
-        worse = ask(agent, "pay", context={"action_type": action_type, "details": details})
-        assert decided(asker, with_receipt(worse, receipt)) == (False, "deny", "approval_not_shown")
-    assert decided(asker, with_receipt(harmless, receipt))[0] is True
-
-
-def test_another_type_of_action_is_asked_about_by_itself(
-    asker: ApiClient, agent: Agent, tenant: Tenant
-) -> None:
-    make_policy(tenant, always_ask=["pay"])
-    named = ("data_access", "transaction_anomaly") * 2
-    asked = [ask(agent, "pay", context={"action_type": one, "details": {"amount": 5}}) for one in named]
-
-    found = [asker.post(ONE, body).json()["context"]["approval"]["id"] for body in asked]
-
-    assert found[:2] == found[2:]
-    shown = [Approval.objects.get(id=one) for one in found[:2]]
-    assert [(one.status, one.action_type, one.risk_band) for one in shown] == [
-        ("pending", "data_access", "low"),
-        ("pending", "transaction_anomaly", "medium"),
-    ]
-
-
-def test_receipt_does_not_help_a_stopped_agent(asker: ApiClient, agent: Agent, tenant: Tenant) -> None:
-    make_policy(tenant, always_ask=["pay"])
-    body = ask(agent, "pay")
-    receipt = receipt_for(asker, body)
-    suspend_agent(agent)
-
-    assert decided(asker, with_receipt(body, receipt)) == (False, "deny", "agent_suspended")
-
-
 def test_resource_of_the_details_is_approved_beside_the_entity(
     asker: ApiClient, agent: Agent, tenant: Tenant
 ) -> None:
@@ -105,3 +67,30 @@ def test_resource_of_the_details_is_approved_beside_the_entity(
     for other in (elsewhere, nowhere):
         assert decided(asker, with_receipt(other, receipt)) == (False, "deny", "approval_wrong_action")
     assert decided(asker, with_receipt(body, receipt))[0] is True
+
+
+@pytest.mark.parametrize("spelling", ["decision_id", "decisionId"])
+def test_event_names_its_decision(agent: Agent, tenant: Tenant, spelling: str) -> None:
+    api = ApiClient(make_key(tenant))
+    decision = api.post(ONE, ask(agent)).json()["context"]["decision_id"]
+    body = {"agent_id": str(agent.id), "action_type": "transaction_anomaly", spelling: decision}
+
+    single = api.post("/v1/events", body).json()["data"]["id"]
+    batch = api.post("/v1/events/batch", {"events": [body]}).json()["data"][0]["data"]["id"]
+
+    assert {api.get(f"/v1/events/{one}").json()["data"]["decision_id"] for one in (single, batch)} == {
+        decision
+    }
+    console = console_of(make_member(tenant, Role.OFFICER, f"officer-{spelling}"))
+    pages = [
+        console.get(reverse("admin:events_behaviorevent_change", args=[single])),
+        console.get(reverse("admin:inbox_openevent_changelist"), {"event": single}),
+    ]
+    assert [decision in page.content.decode() for page in pages] == [True, True]
+
+
+def test_event_of_no_decision_says_so(agent: Agent, tenant: Tenant) -> None:
+    api = ApiClient(make_key(tenant))
+    made = api.post("/v1/events", {"agent_id": str(agent.id), "action_type": "api_call"}).json()["data"]["id"]
+
+    assert api.get(f"/v1/events/{made}").json()["data"]["decision_id"] is None

@@ -27,9 +27,7 @@ from gateway.access.tests.factories import ONE, RECORD, UNUSUAL, ask, decided, m
 from gateway.approvals.models import Approval
 from gateway.tests.factories import make_permitted_agent, serial_of, token_of
 from tenancy.models import Tenant
-from tenancy.tests.factories import make_expired_key, make_key, make_revoked_key, make_tenant, make_test_key
-
-pytestmark = pytest.mark.django_db(databases="__all__")
+from tenancy.tests.factories import make_key, make_tenant
 
 
 def entries(tenant: Tenant, action: str) -> list[AuditEntry]:
@@ -323,29 +321,9 @@ def test_too_many_waiting_acts_are_denied(asker: ApiClient, agent: Agent, tenant
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"subject": None}, "subject"),
-        ({"action": None}, "action"),
-        ({"resource": None}, "resource"),
-        ({"subject": "alice"}, "subject"),
-        ({"subject": {"id": "x"}}, "subject.type"),
-        ({"subject": {"type": "agent"}}, "subject.id"),
-        ({"subject": {"type": "agent", "id": 7}}, "subject.id"),
-        ({"subject": {"type": "agent", "id": ""}}, "subject.id"),
-        ({"subject": {"type": "agent", "id": "x", "properties": []}}, "subject.properties"),
-        ({"action": {}}, "action.name"),
-        ({"action": {"name": 123}}, "action.name"),
-        ({"action": {"name": "x" * 257}}, "action.name"),
-        ({"action": {"name": "read", "properties": 1}}, "action.properties"),
         ({"action": {"name": "read", "properties": {"x": "x" * 70_000}}}, "action"),
-        ({"resource": {"id": "x"}}, "resource.type"),
-        ({"resource": {"type": "x"}}, "resource.id"),
-        ({"resource": {"type": "x", "id": "x" * 1_025}}, "resource.id"),
-        ({"context": "x"}, "context"),
         ({"context": {"action_type": "teleport"}}, "action"),
-        ({"context": {"details": []}}, "context.details"),
         ({"context": {"details": {"x": "x" * 70_000}}}, "context.details"),
-        ({"context": {"token": 1}}, "context.token"),
-        ({"context": {"approval": {}}}, "context.approval"),
         ({"context": {"approval": "x" * 20_000}}, "context.approval"),
     ],
 )
@@ -358,23 +336,10 @@ def test_malformed_evaluation_is_a_400(
     assert told in answer.json()["error"]
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"x"', b"null", b'{"subject": NaN}', b'{"a":1,"a":2}'])
-def test_body_that_is_no_json_object_is_a_400(asker: ApiClient, body: bytes) -> None:
-    assert asker.raw("POST", ONE, body).status_code == 400
-
-
 def test_another_media_type_is_a_400(asker: ApiClient, agent: Agent) -> None:
     answer = asker.raw("POST", ONE, b"subject=x", "application/x-www-form-urlencoded")
 
     assert (answer.status_code, answer.json()["error"]) == (400, "Content-Type must be application/json")
-
-
-def test_details_without_canonical_form_are_a_400(asker: ApiClient, agent: Agent, tenant: Tenant) -> None:
-    make_policy(tenant, always_ask=["pay"])
-
-    answer = asker.post(ONE, ask(agent, "pay", context={"details": {"amount": 2**53 + 1}}))
-
-    assert answer.status_code == 400
 
 
 def test_null_members_count_as_left_out(asker: ApiClient, agent: Agent) -> None:
@@ -400,16 +365,3 @@ def test_request_id_comes_back(asker: ApiClient, agent: Agent) -> None:
 
     assert asker.post(ONE, ask(agent), **{"X-Request-ID": name})["X-Request-ID"] == name
     assert asker.post(ONE, {}, **{"X-Request-ID": name})["X-Request-ID"] == name
-
-
-def test_keys_are_checked(asker: ApiClient, agent: Agent, tenant: Tenant) -> None:
-    body = ask(agent)
-
-    assert ApiClient().post(ONE, body).status_code == 401
-    assert ApiClient("service_live_nonsense").post(ONE, body).status_code == 401
-    assert ApiClient(make_revoked_key(tenant)).post(ONE, body).status_code == 401
-    assert ApiClient(make_expired_key(tenant)).post(ONE, body).status_code == 401
-    lacking = ApiClient(make_key(tenant, ["events:write", "gateway:authorize"])).post(ONE, body)
-    assert (lacking.status_code, "decisions:evaluate" in lacking.json()["error"]) == (403, True)
-    assert ApiClient(make_test_key(tenant)).post(ONE, body).json()["decision"] is False
-    assert asker.get(ONE).status_code == 405

@@ -5,18 +5,17 @@ from typing import Any
 import pytest
 
 from agents.models import Agent
+from agents.tests.factories import make_blueprint
 from auditlog.models import AuditEntry
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.tests.client import ApiClient
 from gateway.access import services
-from gateway.access.tests.factories import make_policy
+from gateway.access.tests.factories import ONE, ask, make_policy
 from gateway.models import AskPolicy
 from gateway.tests.factories import make_permitted_agent, make_route
 from tenancy.models import Tenant
 from tenancy.tests.factories import make_key, make_tenant, make_test_key
-
-pytestmark = pytest.mark.django_db(databases="__all__")
 
 PATH = "/v1/approval-policies"
 POLICY = {"ask_from": "medium", "always_ask": ["pay", "read"], "ttl_seconds": 120}
@@ -64,20 +63,6 @@ def test_changes_are_audited(writer: ApiClient, tenant: Tenant) -> None:
     assert ((first.metadata or {})["before"], (first.metadata or {})["after"]) == (None, POLICY)
     assert (second.metadata or {})["before"]["ask_from"] == "medium"
     assert entries.of_type("ask_policy.removed").count() == 1
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        [], {}, {"ask_from": "low"}, {"ask_from": None}, {"ask_from": "high", "alwaysAsk": ["pay"]},
-        *({"ask_from": "high", "always_ask": names} for names in ("pay", [""], [1], ["x" * 257])),
-        {"ask_from": "high", "always_ask": ["a"] * 101},
-        *({"ask_from": "high", "ttl_seconds": seconds} for seconds in (59, 86_401, "120", True, None)),
-    ],
-)  # fmt: skip
-def test_malformed_policy_is_a_400(writer: ApiClient, body: Any) -> None:
-    assert put(writer, "tenant", body).status_code == 400
-    assert not AskPolicy.objects.exists()
 
 
 NAMELESS = [
@@ -133,3 +118,35 @@ def test_policy_goes_with_its_route(writer: ApiClient, tenant: Tenant) -> None:
     writer = ApiClient(make_key(tenant))
     assert writer.delete(f"/v1/gateway/routes/{route.id}").status_code == 204
     assert not AskPolicy.objects.exists()
+
+
+@pytest.mark.usefixtures("committed")
+def test_change_counts_at_once_in_the_same_process(asker: ApiClient, tenant: Tenant, agent: Agent) -> None:
+    before = asker.post(ONE, ask(agent)).json()["context"]["outcome"]
+    make_policy(tenant, always_ask=["read"])
+    after = asker.post(ONE, ask(agent)).json()["context"]["outcome"]
+
+    assert (before, after) == ("allow", "ask")
+
+
+def outcome(asker: ApiClient, body: Any) -> str:
+    found: str = asker.post(ONE, body).json()["context"]["outcome"]
+    return found
+
+
+@pytest.mark.usefixtures("committed")
+def test_the_blueprints_policy_counts_between_the_agents_and_the_tenants(
+    asker: ApiClient, agent: Agent, tenant: Tenant
+) -> None:
+    always = {"ask_from": "never", "always_ask": ["read"], "ttl_seconds": 60}
+    blueprint = make_blueprint(tenant, ask_policy=always)
+    plain = make_blueprint(tenant)
+    kind, own, bare = (
+        make_permitted_agent(tenant, blueprint_id=one.id) for one in (blueprint, blueprint, plain)
+    )
+    make_policy(tenant, f"agent:{own.id}")
+    make_policy(tenant, always_ask=["pay"])
+
+    reading = [outcome(asker, ask(one)) for one in (kind, own, bare, agent)]
+    assert reading == ["ask", "allow", "allow", "allow"]
+    assert [outcome(asker, ask(one, "pay")) for one in (kind, own, bare)] == ["allow", "allow", "ask"]

@@ -6,14 +6,13 @@ The scenario's subjects are agents here: `alice` may read and write, `bob` may r
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from agents.models import Agent
 from certificates.tests.factories import make_certified_agent
 from compliance.tests.client import ApiClient
 from gateway.access.tests.factories import ALL, ONE
 from tenancy.models import Tenant
-
-pytestmark = pytest.mark.django_db(databases="__all__")
 
 ALICE = {"type": "user", "id": "alice@acmecorp.com"}
 CAN_READ = {"name": "can_read"}
@@ -125,3 +124,15 @@ def test_certified_evaluation_that_fails_stands_in_its_place(
 
     assert answer.status_code == 200
     assert [one["decision"] for one in answer.json()["evaluations"]] == [True, False]
+
+
+def test_metadata_names_the_endpoints_to_anyone() -> None:
+    answer = ApiClient().get("/.well-known/authzen-configuration")
+
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "policy_decision_point": settings.BASE_URL,
+        "access_evaluation_endpoint": f"{settings.BASE_URL}/access/v1/evaluation",
+        "access_evaluations_endpoint": f"{settings.BASE_URL}/access/v1/evaluations",
+    }
+    assert answer["Cache-Control"] == "public, max-age=3600"

@@ -125,13 +125,6 @@ def test_details_without_a_canonical_form_are_refused(agent: Agent) -> None:
         make_approval(agent, details={"amount": 2**53 + 1})
 
 
-def test_a_decision_after_the_end_is_refused(agent: Agent) -> None:
-    approval = make_approval(agent)
-
-    assert refused(decide, approval, now=approval.expires_at) is RefusedReason.EXPIRED
-    assert refused(decide, approval, approved=False, now=approval.expires_at) is RefusedReason.EXPIRED
-
-
 def test_a_receipt_is_void_after_the_end(agent: Agent) -> None:
     approved = make_approved(agent)
 

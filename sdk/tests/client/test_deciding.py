@@ -114,16 +114,6 @@ def test_act_outside_the_scope_is_denied(client: Client, reported: Reported) -> 
     assert str(denied.value) == found.reasons[0].text
 
 
-def test_act_that_a_person_must_approve_is_put_to_one(client: Client, reported: Reported) -> None:
-    asked = client.decide(str(reported.agent.id), "pay", **PAYMENT)
-
-    assert (asked.decision, asked.outcome) == (False, "ask")
-    assert asked.approval is not None
-    assert [(str(each.id), each.status) for each in approvals_of(reported.agent)] == [
-        (asked.approval.id, "pending")
-    ]
-
-
 def test_approved_act_is_allowed_once(client: Client, reported: Reported) -> None:
     agent_id = str(reported.agent.id)
 

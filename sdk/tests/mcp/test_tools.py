@@ -16,16 +16,13 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 import agentid
-from agentid import Client as ServiceClient
 from agentid.keys import DpopKey
 from agents.models import Agent
 from agents.tests.factories import make_agent
-from certificates import services as certificates
 from certificates.models import Certificate
 from certificates.public import messages
 from certificates.tests.factories import make_certified_agent
 from compliance.core import environments
-from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.tests.waiting import eventually
 from events.models import BehaviorEvent
@@ -33,7 +30,7 @@ from gateway.access.tests.factories import make_policy
 from gateway.approvals.models import Approval
 from gateway.approvals.tests.factories import decide
 from gateway.tests.factories import make_permitted_agent
-from tenancy.tests.factories import ACTOR, make_key, make_tenant
+from tenancy.tests.factories import make_key, make_tenant
 from tests.conftest import Reported
 from tests.served import Service
 
@@ -158,33 +155,6 @@ def test_token_is_bound_to_the_agents_key(
     assert first.structured_content["bound_to"] == thumbprint
     assert not second.is_error, second.content
     assert second.structured_content["bound_to"] == thumbprint
-
-
-def test_subject_token_is_exchanged_under_the_agents_key(
-    play: Callable[..., Any], service: Service, reported: Reported, tmp_path: Path
-) -> None:
-    with environments.use(Environment.LIVE):
-        first = make_agent(reported.agent.tenant, name="first")
-    with ServiceClient(service.address, reported.api_key) as caller:
-        human = [{"sub": "anna", "type": "human"}]
-        handed = caller.obtain_token(str(first.id), chain=human, scope="read").token
-
-    async def calls(client: Client) -> tuple[Any, Any]:
-        given = {"subject_token": handed, "subject_token_type": "access_token", "audience": "orders"}
-        return (
-            await client.call_tool("obtain_token", given),
-            await client.call_tool("obtain_token", given | {"chain": []}),
-        )
-
-    found, both = play(calls, AGENTID_DPOP_KEY=str(tmp_path / "key.pem"))
-
-    assert not found.is_error, found.content
-    assert found.structured_content["principal"] == reported.agent.did
-    assert found.structured_content["scope"] == "read"
-    assert found.structured_content["audience"] == "orders"
-    assert found.structured_content["bound_to"] == DpopKey.load(tmp_path / "key.pem").thumbprint
-    assert both.is_error
-    assert "either subject_token or chain" in both.content[0].text
 
 
 def test_agent_and_message_of_it_are_verified(play: Callable[..., Any], reported: Reported) -> None:
@@ -430,19 +400,3 @@ def test_misconfiguration_is_said_without_secrets(
     assert error in found.content[0].text
     assert reported.api_key not in found.content[0].text
     assert "service_live_wrong" not in found.content[0].text
-
-
-def test_revoked_agent_is_said_to_be(play: Callable[..., Any], reported: Reported) -> None:
-    found = Certificate.objects.get(agent=make_certified_agent(reported.agent.tenant))
-    certificates.revoke(
-        tenant_id=found.tenant_id,
-        certificate_id=found.id,
-        reason="keyCompromise",
-        actor=ACTOR,
-        now=now(),
-    )
-
-    async def calls(client: Client) -> Any:
-        return await client.call_tool("verify_agent", {"serial_number": str(found.serial_number)})
-
-    assert play(calls).structured_content["status"] == "revoked"

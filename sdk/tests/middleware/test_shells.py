@@ -37,14 +37,12 @@ def test_agent_with_the_action_in_scope_passes(
     assert found.seen == {}
 
 
-@pytest.mark.parametrize("path", ["/", "/\u00fc/\u65e5\u672c", "/a%2Fb%20c;d=e", "/%ff", "/x?\u00fc=%00"])
-def test_any_path_is_asked_about(
-    service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate, path: str
-) -> None:
-    gate = make_gate(service.address, guarded.gateway_key, action="read")
+def test_any_path_is_asked_about(service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate) -> None:
+    for path in ["/", "/\u00fc/\u65e5\u672c", "/a%2Fb%20c;d=e", "/%ff", "/x?\u00fc=%00"]:
+        gate = make_gate(service.address, guarded.gateway_key, action="read")
 
-    assert ask(gate, path, {"X-Service-Cert-Serial": guarded.serial}).status == 200
-    assert ask(gate, path, {}).status == 401
+        assert ask(gate, path, {"X-Service-Cert-Serial": guarded.serial}).status == 200
+        assert ask(gate, path, {}).status == 401
 
 
 def test_only_what_can_be_decided_about_reaches_an_asgi_application(make_gate: MakeGate) -> None:
@@ -123,37 +121,11 @@ def test_refusal_names_the_approval_whose_receipt_lets_the_request_pass_once(
     assert [refused.status, *(ask(gate, "/orders", approved).status for _ in range(2))] == [403, 200, 403]
 
 
-def test_without_credential_it_is_401_with_a_challenge(
-    service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate
-) -> None:
-    gate = make_gate(service.address, guarded.gateway_key, action="read")
+def test_odd_credential_is_401(service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate) -> None:
+    for value in ["Bearer \u00e9", "DPoP \u00ff", "Bearer " + "x" * 9_000, "Bearer  ,"]:
+        gate = make_gate(service.address, guarded.gateway_key, action="read")
 
-    found = ask(gate, "/orders", FORGED)
-
-    assert found.status == 401
-    assert "DPoP" in found.headers["www-authenticate"]
-    assert set(found.body) == {"error"}
-
-
-def test_token_that_does_not_hold_is_401(
-    service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate
-) -> None:
-    gate = make_gate(service.address, guarded.gateway_key, action="read")
-    headers = {"Authorization": "Bearer nonsense", "X-Service-Cert-Serial": guarded.serial}
-
-    found = ask(gate, "/orders", headers)
-
-    assert found.status == 401
-    assert 'error="invalid_token"' in found.headers["www-authenticate"]
-
-
-@pytest.mark.parametrize("value", ["Bearer \u00e9", "DPoP \u00ff", "Bearer " + "x" * 9_000, "Bearer  ,"])
-def test_odd_credential_is_401(
-    service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate, value: str
-) -> None:
-    gate = make_gate(service.address, guarded.gateway_key, action="read")
-
-    assert ask(gate, "/orders", {"Authorization": value}).status == 401
+        assert ask(gate, "/orders", {"Authorization": value}).status == 401
 
 
 def test_excluded_path_is_open_and_stripped_all_the_same(
@@ -170,14 +142,8 @@ def test_excluded_path_is_open_and_stripped_all_the_same(
 
 @pytest.mark.parametrize(
     "fate",
-    [
-        Fate.NO_ANSWER,
-        Fate.ANSWER_LOST,
-        Canned(500),
-        Canned(302, headers={"Location": "/health"}),
-        Canned(200, b"<h1>hello</h1>"),
-    ],
-    ids=["hangs", "breaks off", "fails", "redirects", "is another server"],
+    [Fate.NO_ANSWER, Fate.ANSWER_LOST, Canned(302, headers={"Location": "/health"})],
+    ids=["hangs", "breaks off", "redirects"],
 )
 def test_without_a_decision_it_is_503(
     service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate, fate: Any
@@ -252,13 +218,3 @@ def test_holder_of_a_bound_token_proves_its_key(
     assert 'error="invalid_token"' in stolen.headers["www-authenticate"]
     assert 'error="invalid_dpop_proof"' in moved.headers["www-authenticate"]
     assert ask(gate, "/orders", {"Authorization": f"Bearer {token}"}).status == 401
-
-
-def test_holder_of_a_bearer_token_passes(
-    service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate
-) -> None:
-    gate = make_gate(service.address, guarded.gateway_key, action="read")
-
-    found = ask(gate, "/orders", {"Authorization": f"Bearer {token_for(service, guarded)}"})
-
-    assert (found.status, found.body["agent"]["agent_id"]) == (200, str(guarded.agent.id))

@@ -13,7 +13,6 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from agentid import Client
 from agentid.jose import b64url_decode, b64url_encode
 from agentid.verify import (
-    NotValid,
     Reason,
     TrustedAuthorities,
     VerifiedCard,
@@ -23,17 +22,11 @@ from agentid.verify import (
     verify_certificate,
     verify_message_jws,
 )
+from tests.verify.test_certificates import reason_of
 
 PAYLOAD = {"order": 1, "price": 1e21, "größe": "naïve"}
 AUDIENCE = "https://broker.example"
 STRANGER = rsa.generate_private_key(65537, 2048)
-
-
-@pytest.fixture
-def trusted(client: Client) -> TrustedAuthorities:
-    listed = client.authorities.list()
-    roots = "".join(each.pem for each in listed.certificates if each.role == "root")
-    return TrustedAuthorities.of_pem(roots, listed.chain_pem)
 
 
 def certified(client: Client, trusted: TrustedAuthorities, name: str = "signer") -> VerifiedCertificate:
@@ -45,12 +38,6 @@ def certified(client: Client, trusted: TrustedAuthorities, name: str = "signer")
     )
     pem = client.agents.certify(agent.id).certificate_pem
     return verify_certificate(pem, trusted=trusted, revocation=None, now=datetime.now(UTC))
-
-
-def reason_of(call: Callable[[], object]) -> Reason:
-    with pytest.raises(NotValid) as refused:
-        call()
-    return refused.value.reason
 
 
 def header_of(jws: str) -> dict[str, Any]:

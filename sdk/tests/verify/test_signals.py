@@ -278,15 +278,6 @@ def test_feed_that_cannot_know_says_so(client: Client, stream: SignalStream) -> 
     assert is_unknown(feed)
 
 
-def test_feed_believes_no_other_stream(client: Client, stream: SignalStream) -> None:
-    client.signals.verify(stream.stream_id)
-    feed = RevocationFeed(client, stream.stream_id, rules=SignalRules(stream.iss, "another"))
-
-    with pytest.raises(NotValid, match="wrong_audience"):
-        feed.follow_once()
-    assert not feed.is_current
-
-
 def test_signal_that_does_not_verify_is_told_to_the_service_and_comes_no_more(
     client: Client, reported: Reported, stream: SignalStream
 ) -> None:

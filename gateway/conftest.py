@@ -1,23 +1,15 @@
-"""A tenant with token keys, an agent and a person who decides."""
-
-from collections.abc import Iterator
+"""A tenant with token keys, and an agent of it."""
 
 import pytest
 
 from agents.models import Agent
+from delegation.tests.conftest import empty_rings
 from delegation.tests.factories import make_token_key
-from delegation.token_keys import keyring
 from gateway.tests.factories import make_permitted_agent
 from tenancy.models import Tenant
 from tenancy.tests.factories import make_tenant
 
-
-@pytest.fixture(autouse=True)
-def empty_rings() -> Iterator[None]:
-    """No test inherits keys from another's rolled-back rows."""
-    keyring.forget()
-    yield
-    keyring.forget()
+__all__ = ["empty_rings"]
 
 
 @pytest.fixture
