@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
+from django.db.models import CheckConstraint, Count, F, Index, Q, UniqueConstraint
 
 from agents.querysets import AgentQuerySet, BlueprintQuerySet, BlueprintRenewalQuerySet
 from compliance.core.environments import Environment
@@ -315,6 +316,17 @@ class BlueprintRenewal(TenantJob):
     def __str__(self) -> str:
         return f"{self.matched} agents of {self.blueprint}"
 
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """How many agents have each outcome."""
+        found = self.rows.order_by().values_list("outcome").annotate(Count("id"))
+        return {**dict.fromkeys(RenewalOutcome.values, 0), **dict(found)}
+
+    @property
+    def unrenewed(self) -> models.QuerySet["RenewedAgent"]:
+        """The first of the agents that were skipped, or at which the renewal failed."""
+        return self.rows.exclude(error="")[:MOST_UNRENEWED]
+
 
 class RenewalOutcome(models.TextChoices):
     """What a renewal did to an agent; `updated`: its certificate states nothing of what changed."""
@@ -328,12 +340,11 @@ class RenewalOutcome(models.TextChoices):
 
 
 class RenewedAgent(AgentOfJob):
-    """An agent of a renewal. `replaced_id`: once it is updated, the certificate that is to be renewed."""
+    """An agent of a renewal; `error` says why it was skipped, or failed."""
 
     id = models.BigAutoField(primary_key=True)
     renewal = TenantForeignKey(BlueprintRenewal, on_delete=models.PROTECT, related_name="agents")
     outcome = models.CharField(max_length=16, choices=RenewalOutcome.choices, default=RenewalOutcome.PENDING)
-    replaced_id = models.UUIDField(null=True)
     error = models.CharField(max_length=255, blank=True)
 
     class Meta(AgentOfJob.Meta):

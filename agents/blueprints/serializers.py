@@ -142,25 +142,8 @@ class RenewBlueprintSerializer(ClosedSerializer):
         return attrs
 
 
-class ListedRenewalSerializer(RowSerializer[BlueprintRenewal]):
-    """A renewal, and how far it is."""
-
-    blueprint_id = serializers.UUIDField()
-    matched = serializers.IntegerField(help_text="Agents when it began.")
-    pending = serializers.IntegerField(help_text="Agents that are still to come.")
-    renewed = serializers.IntegerField(help_text="Up to date, with a new certificate.")
-    updated = serializers.IntegerField(help_text="Up to date; no certificate states what changed.")
-    unchanged = serializers.IntegerField(help_text="They did not differ.")
-    skipped = serializers.IntegerField(help_text="Suspended or retired: they stay as they are.")
-    failed = serializers.IntegerField(help_text="Not updated, or not renewed: `unrenewed` says why.")
-    ended_at = serializers.DateTimeField(allow_null=True, help_text="null: it is under way.")
-
-    class Meta:
-        model = BlueprintRenewal
-        fields: tuple[str, ...] = (
-            *("id", "blueprint_id", "matched", *RenewalOutcome.values),
-            *("started_at", "ended_at"),
-        )
+def _count(outcome: str, text: str) -> serializers.IntegerField:
+    return serializers.IntegerField(source=f"counts.{outcome}", help_text=text)
 
 
 class UnrenewedAgentSerializer(serializers.Serializer[Any]):
@@ -171,12 +154,25 @@ class UnrenewedAgentSerializer(serializers.Serializer[Any]):
     error = serializers.CharField()
 
 
-class BlueprintRenewalSerializer(ListedRenewalSerializer):
+class BlueprintRenewalSerializer(RowSerializer[BlueprintRenewal]):
     """A renewal, how far it is, and where it failed."""
 
+    blueprint_id = serializers.UUIDField()
+    matched = serializers.IntegerField(help_text="Agents when it began.")
+    pending = _count("pending", "Agents that are still to come.")
+    renewed = _count("renewed", "Up to date, with a new certificate.")
+    updated = _count("updated", "Up to date; no certificate states what changed.")
+    unchanged = _count("unchanged", "They did not differ.")
+    skipped = _count("skipped", "Suspended or retired: they stay as they are.")
+    failed = _count("failed", "Not updated, or not renewed: `unrenewed` says why.")
+    ended_at = serializers.DateTimeField(allow_null=True, help_text="null: it is under way.")
     unrenewed = UnrenewedAgentSerializer(
         many=True, help_text=f"Of skipped and failed ones, {MOST_UNRENEWED} at most."
     )
 
-    class Meta(ListedRenewalSerializer.Meta):
-        fields = (*ListedRenewalSerializer.Meta.fields, "unrenewed")
+    class Meta:
+        model = BlueprintRenewal
+        fields = (
+            *("id", "blueprint_id", "matched", *RenewalOutcome.values),
+            *("started_at", "ended_at", "unrenewed"),
+        )

@@ -10,6 +10,7 @@ from django.utils.html import format_html
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextareaWidget
 
 from agents.blueprints import services as blueprints
+from agents.blueprints.inheritance import brought_up, differing
 from agents.blueprints.serializers import CreateBlueprintSerializer
 from agents.models import OWNER_ROLES, Blueprint, BlueprintRenewal
 from auditlog.actors.requests import user_of
@@ -32,7 +33,6 @@ from compliance.console.display import (
 )
 from compliance.console.filters import tenant_filter
 from compliance.console.navigation import NavigationLine
-from compliance.core.clock import now
 from people.doors.second_factor import check_shown
 
 PICKABLE, SHOWN = 200, 50
@@ -94,7 +94,7 @@ def _lines(text: str) -> list[str]:
 
 def renewal_form(blueprint: Blueprint) -> type[forms.Form]:
     """Return the form that offers the agents of a blueprint that differ."""
-    found = services.to_renew(blueprint, now()).order_by("name", "id")[:PICKABLE]
+    found = differing(blueprint).order_by("name", "id")[:PICKABLE]
     choices = [(str(one.id), f"{visible(one)}: {_differs_in(one, blueprint)}") for one in found]
 
     class RenewalForm(forms.Form):
@@ -106,7 +106,7 @@ def renewal_form(blueprint: Blueprint) -> type[forms.Form]:
 
 
 def _differs_in(agent: Any, blueprint: Blueprint) -> str:
-    return ", ".join(name.replace("_", " ") for name in services.differs_in(agent, blueprint))
+    return ", ".join(name.replace("_", " ") for name in brought_up(agent, blueprint))
 
 
 def renew(call: ActionCall) -> HttpResponse:
@@ -123,7 +123,7 @@ def renew(call: ActionCall) -> HttpResponse:
 
 def _differing(blueprint: Blueprint) -> Any:
     """Show how many agents differ, and the first of them."""
-    found = services.to_renew(blueprint, now()).order_by("name", "id")
+    found = differing(blueprint).order_by("name", "id")
     rows = [
         (row_link(visible(one), "agents_agent", one.id), _differs_in(one, blueprint)) for one in found[:SHOWN]
     ]
@@ -131,7 +131,7 @@ def _differing(blueprint: Blueprint) -> Any:
 
 
 def _unrenewed(renewal: BlueprintRenewal) -> Any:
-    rows = [(one.agent_id, one.outcome, one.error) for one in services.unrenewed(renewal)]
+    rows = [(one.agent_id, one.outcome, one.error) for one in renewal.unrenewed]
     return table(("agent", "outcome", "why"), rows) if rows else EMPTY
 
 
@@ -187,7 +187,7 @@ class BlueprintAdmin(TenantEditedAdmin):
             obj.pk = blueprints.create(fields=fields, **told).pk
             return
         changed = blueprints.update(blueprint_id=obj.pk, changes=fields, **told)
-        if count := services.to_renew(changed, now()).count():
+        if count := differing(changed).count():
             messages.info(request, f"{count} agents differ now; Renew agents brings them up to date.")
 
 
@@ -211,8 +211,6 @@ class BlueprintRenewalAdmin(TenantScopedAdmin):
     progress = column(
         "state", lambda row: chip("done", "success") if row.ended_at else chip("running", "warning")
     )
-    counts = column(
-        "agents", lambda row: facts((name, str(count)) for name, count in services.counts_of(row).items())
-    )
+    counts = column("agents", lambda row: facts((name, str(count)) for name, count in row.counts.items()))
     unrenewed = column("not renewed", _unrenewed)
     officer = column("started by", lambda row: code(row.started_by))
