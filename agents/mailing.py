@@ -43,24 +43,12 @@ class Letter(msgspec.Struct, frozen=True):
     text: str
 
 
-def owners_of(agent: Agent) -> tuple[str, ...]:
-    """Return the addresses of those who answer for the agent."""
-    return tuple(dict.fromkeys(filter(None, (agent.owner_email, agent.backup_owner_email))))
-
-
-def tell_owner(*, agent: Agent, subject: str, text: str, now: datetime) -> bool:
-    """Queue a message to the agent's owner and backup owner, in the caller's transaction.
-
-    Returns whether it did: not without a mail server (`EMAIL_HOST`) or without an owner.
-    """
-    return tell(to=owners_of(agent), agents=[agent], subject=subject, text=text, now=now)
-
-
 def tell_owners(*, agents: Iterable[Agent], what: str, text: str, now: datetime) -> None:
-    """Queue a message that agents are `what` to each of their owners: one for all that are theirs."""
+    """Queue a message that agents are `what` to owner and backup owner: one for all that are theirs."""
     of_owners: defaultdict[tuple[str, ...], list[Agent]] = defaultdict(list)
     for agent in agents:
-        of_owners[owners_of(agent)].append(agent)
+        people = dict.fromkeys(filter(None, (agent.owner_email, agent.backup_owner_email)))
+        of_owners[tuple(people)].append(agent)
     for to, own in of_owners.items():
         subject = f"Agent {own[0].name} is {what}" if len(own) == 1 else f"{len(own)} agents are {what}"
         tell(to=to, agents=own, subject=subject, text=text, now=now)
@@ -75,7 +63,10 @@ def tell(
     role: str = "an owner",
     now: datetime,
 ) -> bool:
-    """As `tell_owner`, to these addresses alone, about agents of one tenant."""
+    """Queue a message about agents of one tenant to these addresses, in the caller's transaction.
+
+    Returns whether it did: not without a mail server (`EMAIL_HOST`), or to nobody.
+    """
     if not settings.EMAIL_HOST or not to:
         return False
     footer = FOOTER.format(

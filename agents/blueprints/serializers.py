@@ -4,7 +4,6 @@ from typing import Any
 
 from rest_framework import serializers
 
-from agents.blueprints.inheritance import INHERITED
 from agents.models import (
     DEFAULT_TTL,
     LONGEST_TTL,
@@ -12,7 +11,6 @@ from agents.models import (
     MOST_ALWAYS,
     MOST_UNRENEWED,
     SHORTEST_TTL,
-    AgentStatus,
     AskFrom,
     Blueprint,
     BlueprintRenewal,
@@ -109,21 +107,10 @@ class BlueprintSerializer(RowSerializer[Blueprint]):
 class ChangedBlueprintSerializer(BlueprintSerializer):
     """A blueprint, and how many of its agents differ from it."""
 
-    differing = serializers.IntegerField(help_text="`GET …/agents?differs=true` has them.")
+    differing = serializers.IntegerField(help_text="`GET /v1/agents?differs_from=…` has them.")
 
     class Meta(BlueprintSerializer.Meta):
         fields = (*BlueprintSerializer.Meta.fields, "differing")
-
-
-class BlueprintAgentSerializer(serializers.Serializer[Any]):
-    """An agent of a blueprint."""
-
-    id = serializers.UUIDField()
-    name = serializers.CharField()
-    status = serializers.ChoiceField(AgentStatus.choices)
-    differs_in = serializers.ListField(
-        child=serializers.ChoiceField(INHERITED), help_text="The fields that a renewal would change."
-    )
 
 
 class RenewBlueprintSerializer(ClosedSerializer):

@@ -1,4 +1,4 @@
-"""Blueprints in the console: the form, the agents that differ, and renewals with their progress."""
+"""Blueprints in the console: the form, the agents that differ, and their renewals with progress."""
 
 from typing import Any, Final
 
@@ -6,8 +6,7 @@ from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils.html import format_html
-from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextareaWidget
+from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from agents.blueprints import services as blueprints
 from agents.blueprints.inheritance import brought_up, differing
@@ -27,7 +26,6 @@ from compliance.console.display import (
     column,
     facts,
     pretty_json,
-    row_link,
     table,
     visible,
 )
@@ -35,29 +33,23 @@ from compliance.console.filters import tenant_filter
 from compliance.console.navigation import NavigationLine
 from people.doors.second_factor import check_shown
 
-PICKABLE, SHOWN = 200, 50
+PICKABLE = 200
 PLAIN = ("name", "model", "version", "model_hash", "validity_days", "alarm_budget")
 PEOPLE = ("owner_name", "owner_email", "backup_owner_name", "backup_owner_email")
-JSON_FIELDS = ("financial_scope", "ask_policy")
-EDITED = (*PLAIN, "permitted_actions", *PEOPLE, *JSON_FIELDS)
+JSON_FIELDS = ("permitted_actions", "financial_scope", "ask_policy")
+EDITED = (*PLAIN, *PEOPLE, *JSON_FIELDS)
 ALL = "all"
-BELOW: Final[Any] = (
-    ("Agents", {"fields": ("differing_agents",)}),
-    ("Life", {"fields": ("tenant", "identifier", "created_at", "updated_at")}),
-)
+LIFE: Final[Any] = ("Life", {"fields": ("tenant", "identifier", "created_at", "updated_at")})
 
 
 class BlueprintForm(forms.ModelForm):
     """A blueprint; what is empty it does not state."""
 
-    permitted_actions = forms.CharField(
-        required=False, widget=UnfoldAdminTextareaWidget, help_text="Names of actions, one a line."
-    )
-
     class Meta:
         model = Blueprint
         fields = ("tenant", *EDITED)
         help_texts = {
+            "permitted_actions": 'As ["read", "pay"].',
             "financial_scope": "The trading limits, as the API takes them.",
             "ask_policy": 'As {"ask_from": "high", "always_ask": ["pay"], "ttl_seconds": 900}.',
         }
@@ -66,7 +58,6 @@ class BlueprintForm(forms.ModelForm):
         super().__init__(*args, **kwargs)
         for name, field in self.fields.items():
             field.required = name in ("tenant", "name")
-        self.initial["permitted_actions"] = "\n".join(self.instance.permitted_actions or ())
 
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or {}
@@ -74,10 +65,6 @@ class BlueprintForm(forms.ModelForm):
             return data
         body: dict[str, Any] = {name: data[name] or None for name in PLAIN}
         body |= {name: data[name] for name in JSON_FIELDS}
-        body["permitted_actions"] = stated = self.instance.permitted_actions
-        # What was not edited stays, be it nothing at all or a name with a line break.
-        if (lines := _lines(data["permitted_actions"])) != _lines("\n".join(stated or ())):
-            body["permitted_actions"] = lines or None
         for role in OWNER_ROLES:
             person = {name: data[f"{role}_{name}"] for name in ("name", "email")}
             body[role] = person if any(person.values()) else None
@@ -88,14 +75,13 @@ class BlueprintForm(forms.ModelForm):
         return {**data, "stated": judged.validated_data}
 
 
-def _lines(text: str) -> list[str]:
-    return [line.strip() for line in text.splitlines() if line.strip()]
-
-
 def renewal_form(blueprint: Blueprint) -> type[forms.Form]:
     """Return the form that offers the agents of a blueprint that differ."""
     found = differing(blueprint).order_by("name", "id")[:PICKABLE]
-    choices = [(str(one.id), f"{visible(one)}: {_differs_in(one, blueprint)}") for one in found]
+    choices = [
+        (str(one.id), f"{visible(one)}: {', '.join(brought_up(one, blueprint)).replace('_', ' ')}")
+        for one in found
+    ]
 
     class RenewalForm(forms.Form):
         agents = forms.MultipleChoiceField(
@@ -103,10 +89,6 @@ def renewal_form(blueprint: Blueprint) -> type[forms.Form]:
         )
 
     return RenewalForm
-
-
-def _differs_in(agent: Any, blueprint: Blueprint) -> str:
-    return ", ".join(name.replace("_", " ") for name in brought_up(agent, blueprint))
 
 
 def renew(call: ActionCall) -> HttpResponse:
@@ -119,15 +101,6 @@ def renew(call: ActionCall) -> HttpResponse:
         call.request, f"{renewal.matched} agents are being renewed; this page shows how far it is."
     )
     return HttpResponseRedirect(reverse("admin:agents_blueprintrenewal_change", args=[renewal.id]))
-
-
-def _differing(blueprint: Blueprint) -> Any:
-    """Show how many agents differ, and the first of them."""
-    found = differing(blueprint).order_by("name", "id")
-    rows = [
-        (row_link(visible(one), "agents_agent", one.id), _differs_in(one, blueprint)) for one in found[:SHOWN]
-    ]
-    return format_html("{} {}", found.count(), table(("agent", "in"), rows) if rows else "")
 
 
 def _unrenewed(renewal: BlueprintRenewal) -> Any:
@@ -166,17 +139,16 @@ class BlueprintAdmin(TenantEditedAdmin):
     fieldsets = (
         (None, {"fields": ("label", "model", "version", "model_hash", "answers", "validity_days")}),
         ("Limits", {"fields": ("permitted", "limits", "alarm_budget", "asks")}),
-        *BELOW,
+        LIFE,
     )
     add_fieldsets = ((None, {"fields": ("tenant", *EDITED)}),)
-    edit_fieldsets = ((None, {"fields": EDITED}), *BELOW)
+    edit_fieldsets = ((None, {"fields": EDITED}), LIFE)
 
     label = column("name", lambda row: visible(row.name), ordering="name")
     answers = column("owner", lambda row: visible(row.owner_email) if row.owner_email else EMPTY)
     permitted = column("permitted actions", lambda row: chips(row.permitted_actions or [], "primary"))
     limits = column("financial scope", lambda row: pretty_json(row.financial_scope))
     asks = column("ask policy", lambda row: pretty_json(row.ask_policy))
-    differing_agents = column("differ", _differing)
 
     def save_model(self, request: HttpRequest, obj: Blueprint, form: Any, change: bool) -> None:
         fields = form.cleaned_data["stated"]
@@ -188,7 +160,7 @@ class BlueprintAdmin(TenantEditedAdmin):
             return
         changed = blueprints.update(blueprint_id=obj.pk, changes=fields, **told)
         if count := differing(changed).count():
-            messages.info(request, f"{count} agents differ now; Renew agents brings them up to date.")
+            messages.info(request, f"{count} agents differ now; Renew agents shows them, and renews them.")
 
 
 class BlueprintRenewalAdmin(TenantScopedAdmin):

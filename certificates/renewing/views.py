@@ -1,26 +1,24 @@
-"""`/v1/blueprints`: create, read, list, change, the agents of one, and their renewals."""
+"""`/v1/blueprints`: create, read, list and change, and the renewals of their agents."""
 
-from collections.abc import Collection, Sequence
 from typing import Any
 
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter
+from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
 from agents.blueprints import serializers
 from agents.blueprints import services as blueprints
-from agents.blueprints.inheritance import brought_up, differing
+from agents.blueprints.inheritance import differing
 from agents.blueprints.serializers import (
     BlueprintRenewalSerializer,
     BlueprintSerializer,
     ChangedBlueprintSerializer,
 )
 from agents.errors import AgentNotFound, BlueprintNotFound, RenewalNotFound
-from agents.models import Agent, AgentStatus, Blueprint, BlueprintRenewal
+from agents.models import Blueprint, BlueprintRenewal
 from auditlog.actors.requests import caller_of
 from certificates.renewing import services
 from compliance.api.gate import Scope, require_scope
-from compliance.api.pagination import newest_first, ok, read_flag
+from compliance.api.pagination import newest_first, ok
 from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.views import ApiViewSet, listing, operation, validated
 
@@ -97,31 +95,6 @@ class BlueprintViewSet(ApiViewSet):
         changes = _stated(serializers.UpdateBlueprintSerializer, request)
         changed = blueprints.update(blueprint_id=blueprint_id, changes=changes, **caller_of(request))
         return ok(_counted(changed))
-
-    @listing(
-        "listBlueprintAgents",
-        "List the agents of a blueprint but retired ones, newest first",
-        Scope.AGENTS_READ,
-        serializers.BlueprintAgentSerializer,
-        parameters=[OpenApiParameter("differs", OpenApiTypes.BOOL)],
-        e404=NOT_FOUND,
-    )
-    def agents(self, request: ApiRequest, blueprint_id: str) -> Response:
-        blueprint = _find(request, blueprint_id)
-        own = Agent.objects.for_tenant(blueprint.tenant_id).filter(blueprint_id=blueprint.id)
-        own = own.exclude(status=AgentStatus.RETIRED)
-        if (differs := read_flag(request.query_params, "differs")) is not None:
-            differ = differing(blueprint)
-            own = differ if differs else own.exclude(id__in=differ.values("id"))
-
-        def show(rows: Sequence[Agent]) -> Collection[Any]:
-            return [
-                {"id": one.id, "name": one.name, "status": one.status}
-                | {"differs_in": [*brought_up(one, blueprint)]}
-                for one in rows
-            ]
-
-        return newest_first(own, request, show, field="created_at")
 
     @operation(
         "renewBlueprintAgents",

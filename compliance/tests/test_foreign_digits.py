@@ -38,7 +38,7 @@ IN_QUERY |= {"versionTime": MOMENT, "versionId": "1", "wait": "1"}
 SANDBOX_TREE = "/v1/audit-log/test/"
 TEXTS = {
     *("event_type", "encoded", "action", "actor_id", "affected_id"),
-    *("owner", "orphaned", "dormant", "model_hash", "q", "differs"),
+    *("owner", "orphaned", "dormant", "model_hash", "q"),
 }
 BODIES: dict[str, Any] = {
     "suspend": {"reason": "r"},

@@ -208,7 +208,7 @@ def _control(name: str, rows: dict[str, QuerySet[Any]]) -> Json:
 def _gaps(past: PastAgent, frame: Frame, *, has_review: bool) -> Iterable[str]:
     """Yield what the records lack."""
     for name in sorted({*MEMBERS}.difference(past.known)):
-        yield page.LOST.format(name.replace("_", " "))
+        yield f"The records do not tell any more: {name.replace('_', ' ')} at that time"
     if past.certificate is None:
         yield "No certificate had been issued"
     if past.known.get("permitted_actions", ()) is None:
