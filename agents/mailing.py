@@ -35,14 +35,6 @@ You get this because {service} names you as {role}.
 """
 
 
-class Letter(msgspec.Struct, frozen=True):
-    """A message as its row holds it, encrypted: it names people, and may hold a link."""
-
-    to: tuple[str, ...]
-    subject: str
-    text: str
-
-
 def tell_owners(*, agents: Iterable[Agent], what: str, text: str, now: datetime) -> None:
     """Queue a message that agents are `what` to owner and backup owner: one for all that are theirs."""
     of_owners: defaultdict[tuple[str, ...], list[Agent]] = defaultdict(list)
@@ -75,10 +67,10 @@ def tell(
         service=settings.SERVICE_TITLE,
         role=role,
     )
-    letter = Letter(tuple(to), line(subject), f"{text}\n{footer}")
+    letter = msgspec.json.encode((line(subject), f"{text}\n{footer}", to))
     OwnerMail.objects.create(
         tenant_id=agents[0].tenant_id,
-        sealed=encrypt(msgspec.json.encode(letter)),
+        sealed=encrypt(letter),  # it names people, and may hold a link
         created_at=now,
         next_attempt_at=now,
     )
@@ -106,9 +98,9 @@ def _send(mail_id: UUID, now: datetime) -> int:
     if not due.update(next_attempt_at=now + TRIED_EVERY):  # of two tasks one takes it
         return 0
     row = OwnerMail.objects.get(id=mail_id)
-    letter = msgspec.json.decode(decrypt(bytes(row.sealed)), type=Letter)
+    subject, text, to = msgspec.json.decode(decrypt(bytes(row.sealed)))
     try:
-        mail.send_mail(letter.subject, letter.text, None, letter.to)
+        mail.send_mail(subject, text, None, to)
     except OSError as error:  # smtplib's errors are
         log.warning("mail %s to an owner was not sent: %s", mail_id, type(error).__name__)
         return 0

@@ -4,27 +4,27 @@ from typing import Any, Final
 
 from django import forms
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
+from django.http import HttpRequest
+from django.utils.html import format_html
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from agents.blueprints import services as blueprints
 from agents.blueprints.inheritance import brought_up, differing
 from agents.blueprints.serializers import CreateBlueprintSerializer
-from agents.models import OWNER_ROLES, Blueprint, BlueprintRenewal
+from agents.models import OWNER_ROLES, Blueprint
 from auditlog.actors.requests import user_of
 from certificates.renewing import services
 from compliance.api.exceptions import describe
 from compliance.console.access import OFFICERS
 from compliance.console.actions import ActionCall, ConfirmedAction
-from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantEditedAdmin, TenantScopedAdmin
+from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantEditedAdmin
 from compliance.console.display import (
     EMPTY,
     chip,
     chips,
-    code,
     column,
     facts,
+    moment,
     pretty_json,
     table,
     visible,
@@ -39,7 +39,10 @@ PEOPLE = ("owner_name", "owner_email", "backup_owner_name", "backup_owner_email"
 JSON_FIELDS = ("permitted_actions", "financial_scope", "ask_policy")
 EDITED = (*PLAIN, *PEOPLE, *JSON_FIELDS)
 ALL = "all"
-LIFE: Final[Any] = ("Life", {"fields": ("tenant", "identifier", "created_at", "updated_at")})
+BELOW: Final[Any] = (
+    ("Agents", {"fields": ("last_renewal",)}),
+    ("Life", {"fields": ("tenant", "identifier", "created_at", "updated_at")}),
+)
 
 
 class BlueprintForm(forms.ModelForm):
@@ -91,21 +94,25 @@ def renewal_form(blueprint: Blueprint) -> type[forms.Form]:
     return RenewalForm
 
 
-def renew(call: ActionCall) -> HttpResponse:
+def renew(call: ActionCall) -> str:
     renewal = services.begin(
         blueprint_id=call.row.id,
         agent_ids=None if ALL in call.data["agents"] else call.data["agents"],
         **user_of(call.request, call.row),
     )
-    messages.success(
-        call.request, f"{renewal.matched} agents are being renewed; this page shows how far it is."
-    )
-    return HttpResponseRedirect(reverse("admin:agents_blueprintrenewal_change", args=[renewal.id]))
+    return f"{renewal.matched} agents are being renewed; this page shows how far it is."
 
 
-def _unrenewed(renewal: BlueprintRenewal) -> Any:
-    rows = [(one.agent_id, one.outcome, one.error) for one in renewal.unrenewed]
-    return table(("agent", "outcome", "why"), rows) if rows else EMPTY
+def _last_renewal(blueprint: Blueprint) -> Any:
+    """Show how far the last renewal of agents is, and where it failed."""
+    last = blueprint.renewals.first()
+    if last is None:
+        return EMPTY
+    state = chip("done", "success") if last.ended_at else chip("running", "warning")
+    counts = facts((name, str(count)) for name, count in last.counts.items())
+    rows = [(one.agent_id, one.outcome, one.error) for one in last.unrenewed]
+    failed = table(("agent", "outcome", "why"), rows) if rows else ""
+    return format_html("{} {} {} {}", moment(last.started_at), state, counts, failed)
 
 
 class BlueprintAdmin(TenantEditedAdmin):
@@ -129,7 +136,6 @@ class BlueprintAdmin(TenantEditedAdmin):
     )
     related_links = (
         RelatedLink("Agents", "smart_toy", "agents_agent", "blueprint_id"),
-        RelatedLink("Renewals", "autorenew", "agents_blueprintrenewal", "blueprint__id__exact"),
         AUDIT_TRAIL,
     )
     list_display = ("label", "model", "version", "answers", "tenant", "created_at")
@@ -139,16 +145,17 @@ class BlueprintAdmin(TenantEditedAdmin):
     fieldsets = (
         (None, {"fields": ("label", "model", "version", "model_hash", "answers", "validity_days")}),
         ("Limits", {"fields": ("permitted", "limits", "alarm_budget", "asks")}),
-        LIFE,
+        *BELOW,
     )
     add_fieldsets = ((None, {"fields": ("tenant", *EDITED)}),)
-    edit_fieldsets = ((None, {"fields": EDITED}), LIFE)
+    edit_fieldsets = ((None, {"fields": EDITED}), *BELOW)
 
     label = column("name", lambda row: visible(row.name), ordering="name")
     answers = column("owner", lambda row: visible(row.owner_email) if row.owner_email else EMPTY)
     permitted = column("permitted actions", lambda row: chips(row.permitted_actions or [], "primary"))
     limits = column("financial scope", lambda row: pretty_json(row.financial_scope))
     asks = column("ask policy", lambda row: pretty_json(row.ask_policy))
+    last_renewal = column("last renewal", _last_renewal)
 
     def save_model(self, request: HttpRequest, obj: Blueprint, form: Any, change: bool) -> None:
         fields = form.cleaned_data["stated"]
@@ -161,28 +168,3 @@ class BlueprintAdmin(TenantEditedAdmin):
         changed = blueprints.update(blueprint_id=obj.pk, changes=fields, **told)
         if count := differing(changed).count():
             messages.info(request, f"{count} agents differ now; Renew agents shows them, and renews them.")
-
-
-class BlueprintRenewalAdmin(TenantScopedAdmin):
-    """How far the renewals of blueprints are."""
-
-    list_display = ("started_at", "of", "progress", "tenant", "officer")
-    list_select_related = ("tenant", "blueprint")
-    list_filter = (tenant_filter(),)
-    fieldsets = (
-        (None, {"fields": ("of", "progress", "counts", "unrenewed")}),
-        ("Life", {"fields": ("tenant", "identifier", "started_at", "officer", "ended_at")}),
-    )
-    related_links = (
-        RelatedLink(
-            "Blueprint", "architecture", "agents_blueprint", "id__exact", lambda row: row.blueprint_id
-        ),
-    )
-
-    of = column("blueprint", lambda row: visible(row.blueprint))
-    progress = column(
-        "state", lambda row: chip("done", "success") if row.ended_at else chip("running", "warning")
-    )
-    counts = column("agents", lambda row: facts((name, str(count)) for name, count in row.counts.items()))
-    unrenewed = column("not renewed", _unrenewed)
-    officer = column("started by", lambda row: code(row.started_by))

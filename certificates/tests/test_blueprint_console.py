@@ -121,7 +121,7 @@ def test_picked_agents_are_renewed_with_progress(officer: Client, tenant: Tenant
     while services.RENEWALS.advance(job_id=renewal.id, now=now()):
         pass
 
-    shown = officer.get(reverse("admin:agents_blueprintrenewal_change", args=[renewal.id])).content.decode()
+    shown = officer.get(reverse(CHANGE, args=[blueprint.id])).content.decode()
     assert "<dt>updated</dt><dd>1</dd>" in shown
     assert [Agent.objects.get(id=one.id).permitted_actions for one in (picked, other)] == [["pay"], ["read"]]
     assert renewal.started_by == actor_id_of("officer")

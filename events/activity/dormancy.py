@@ -55,8 +55,10 @@ def _each_silent(is_dormant: bool, days: int, now: datetime) -> int:
             if agent is None or (is_dormant and agent.is_observed):
                 return False
             if is_dormant:
-                reason, asked = f"Dormant: no event for {days} days", {"actor": ACTOR, "now": now}
-                certificates.suspend_agent(tenant_id=tenant_id, agent_id=agent_id, reason=reason, **asked)
+                reason = f"Dormant: no event for {days} days"
+                certificates.suspend_agent(
+                    tenant_id=tenant_id, agent_id=agent_id, reason=reason, actor=ACTOR, now=now
+                )
             else:
                 own = BehaviorEvent.objects.for_tenant(tenant_id).of_agent(agent_id)
                 last = own.order_by("-id").values_list("received_at", flat=True).first()
