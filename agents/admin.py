@@ -55,7 +55,7 @@ RISK: Final = {
     "low": ("Low", Q(risk_score__lt=MEDIUM)),
     "attention": ("Attention", NEEDS_ATTENTION),
 }
-MODE: Final = {
+MODE: Final[dict[str, tuple[str, Q]]] = {
     Enforcement.ENFORCE: ("Enforcing", is_in_mode(Enforcement.ENFORCE)),
     Enforcement.OBSERVE: ("Observing", is_in_mode(Enforcement.OBSERVE)),
 }

@@ -11,7 +11,7 @@ from agents import mailing
 from agents.blueprints.inheritance import INHERITED, keep_within
 from agents.blueprints.services import blueprint_entry
 from agents.errors import AgentAlreadySuspended, AgentNotSuspended, AgentRetired, StopNotUndone
-from agents.models import OWNER_ROLES, Agent, AgentStatus, Blueprint, OwnedRow
+from agents.models import OWNER_ROLES, Agent, AgentStatus, Blueprint, ProfileRow
 from auditlog import services as auditlog
 from auditlog.models import AuditEntry
 from auditlog.vocabulary import Actor, AuditAction
@@ -137,7 +137,7 @@ def _replaced(
     return found
 
 
-def _owners_changed(row: OwnedRow, before: dict[str, Any]) -> dict[str, Any]:
+def _owners_changed(row: ProfileRow, before: dict[str, Any]) -> dict[str, Any]:
     """Return the metadata of an audit entry about new owners, which can be erased; {} if none is new."""
     return {
         role: {"before": before[role], "after": after}
