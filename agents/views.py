@@ -25,7 +25,7 @@ FILTERS = [
     OpenApiParameter("status", OpenApiTypes.STR, enum=AgentStatus.values),
     OpenApiParameter("dormant", OpenApiTypes.BOOL, description="Active without an event for too long"),
     OpenApiParameter("blueprint_id", OpenApiTypes.UUID),
-    OpenApiParameter("differs_from", OpenApiTypes.UUID, description="The blueprint that they should follow"),
+    OpenApiParameter("differs_from", OpenApiTypes.UUID, description="Their blueprint"),
     OpenApiParameter("model_hash", {"type": "string", "maxLength": 512}),
     OpenApiParameter("q", {"type": "string", "maxLength": 255}, description="Part of the name or id"),
     OpenApiParameter(
