@@ -117,7 +117,7 @@ class ProfileRow(TenantRow):
         return self.name
 
 
-def _of_profile(table: str) -> list[CheckConstraint]:
+def _of_profile(table: str) -> list[models.BaseConstraint]:
     """Return the constraints of a `ProfileRow`; a person has both a name and an address."""
     conditions = {
         "name_present": ~Q(name=""),
