@@ -111,6 +111,7 @@ def known(world_transaction: None) -> tuple[ApiClient, dict[str, str]]:
         "applies_to": f"agent:{rows['agents_agent'].id}",
         "stop_id": rows["stops_kindstop"].id,
         "blueprint_id": rows["agents_blueprint"].id,
+        "differs_from": rows["agents_blueprint"].id,
         "renewal_id": renewal.id,
         "review_id": rows["reviews_accessreview"].id,
         "approval_id": rows["approvals_approval"].id,
