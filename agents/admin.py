@@ -49,44 +49,21 @@ SECTIONS: Final = {
 """What a page shows below the agent's summary, which `ops` puts there."""
 
 
-class RiskFilter(filters.ConditionFilter):
-    """Filter by the band of the rolling score."""
-
-    title = "risk band"
-    parameter_name = "risk"
-    conditions: ClassVar = {
-        "high": ("High", Q(risk_score__gte=HIGH)),
-        "medium": ("Medium", Q(risk_score__gte=MEDIUM, risk_score__lt=HIGH)),
-        "low": ("Low", Q(risk_score__lt=MEDIUM)),
-        "attention": ("Attention", NEEDS_ATTENTION),
-    }
-
-
-class ModeFilter(filters.ConditionFilter):
-    """Filter by the mode that counts: the agent's own, else its tenant's."""
-
-    title = parameter_name = "mode"
-    conditions: ClassVar = {
-        Enforcement.ENFORCE: ("Enforcing", is_in_mode(Enforcement.ENFORCE)),
-        Enforcement.OBSERVE: ("Observing", is_in_mode(Enforcement.OBSERVE)),
-    }
-
-
-class OwnerFilter(filters.ConditionFilter):
-    """Filter by whether somebody answers for the agent; retired ones need nobody."""
-
-    title = parameter_name = "owner"
-    conditions: ClassVar = {"none": ("Without an owner", IS_ORPHAN), "some": ("With an owner", ~IS_ORPHAN)}
-
-
-class DormantFilter(filters.ConditionFilter):
-    """Filter by whether an active agent has not reported for too long."""
-
-    title = parameter_name = "dormant"
-    conditions: ClassVar = {
-        "yes": ("Dormant", Q(dormant_at__isnull=False)),
-        "no": ("Not dormant", Q(dormant_at=None)),
-    }
+RISK: Final = {
+    "high": ("High", Q(risk_score__gte=HIGH)),
+    "medium": ("Medium", Q(risk_score__gte=MEDIUM, risk_score__lt=HIGH)),
+    "low": ("Low", Q(risk_score__lt=MEDIUM)),
+    "attention": ("Attention", NEEDS_ATTENTION),
+}
+MODE: Final[dict[str, tuple[str, Q]]] = {
+    Enforcement.ENFORCE: ("Enforcing", is_in_mode(Enforcement.ENFORCE)),
+    Enforcement.OBSERVE: ("Observing", is_in_mode(Enforcement.OBSERVE)),
+}
+OWNER: Final = {"none": ("Without an owner", IS_ORPHAN), "some": ("With an owner", ~IS_ORPHAN)}
+DORMANT: Final = {
+    "yes": ("Dormant", Q(dormant_at__isnull=False)),
+    "no": ("Not dormant", Q(dormant_at=None)),
+}
 
 
 class OwnerForm(forms.Form):
@@ -216,10 +193,10 @@ class AgentAdmin(TenantScopedAdmin):
     list_select_related = ("tenant",)
     list_filter = (
         ("status", filters.ChoicesDropdownFilter),
-        RiskFilter,
-        ModeFilter,
-        OwnerFilter,
-        DormantFilter,
+        filters.condition_filter("risk", RISK),
+        filters.condition_filter("mode", MODE),
+        filters.condition_filter("owner", OWNER),
+        filters.condition_filter("dormant", DORMANT),
         filters.tenant_filter(),
         ("created_at", filters.RangeDateTimeFilter),
     )

@@ -35,32 +35,12 @@ You get this because {service} names you as {role}.
 """
 
 
-class Letter(msgspec.Struct, frozen=True):
-    """A message as its row holds it, encrypted: it names people, and may hold a link."""
-
-    to: tuple[str, ...]
-    subject: str
-    text: str
-
-
-def owners_of(agent: Agent) -> tuple[str, ...]:
-    """Return the addresses of those who answer for the agent."""
-    return tuple(dict.fromkeys(filter(None, (agent.owner_email, agent.backup_owner_email))))
-
-
-def tell_owner(*, agent: Agent, subject: str, text: str, now: datetime) -> bool:
-    """Queue a message to the agent's owner and backup owner, in the caller's transaction.
-
-    Returns whether it did: not without a mail server (`EMAIL_HOST`) or without an owner.
-    """
-    return tell(to=owners_of(agent), agents=[agent], subject=subject, text=text, now=now)
-
-
 def tell_owners(*, agents: Iterable[Agent], what: str, text: str, now: datetime) -> None:
-    """Queue a message that agents are `what` to each of their owners: one for all that are theirs."""
+    """Queue a message that agents are `what` to owner and backup owner: one for all that are theirs."""
     of_owners: defaultdict[tuple[str, ...], list[Agent]] = defaultdict(list)
     for agent in agents:
-        of_owners[owners_of(agent)].append(agent)
+        people = dict.fromkeys(filter(None, (agent.owner_email, agent.backup_owner_email)))
+        of_owners[tuple(people)].append(agent)
     for to, own in of_owners.items():
         subject = f"Agent {own[0].name} is {what}" if len(own) == 1 else f"{len(own)} agents are {what}"
         tell(to=to, agents=own, subject=subject, text=text, now=now)
@@ -75,7 +55,10 @@ def tell(
     role: str = "an owner",
     now: datetime,
 ) -> bool:
-    """As `tell_owner`, to these addresses alone, about agents of one tenant."""
+    """Queue a message about agents of one tenant to these addresses, in the caller's transaction.
+
+    Returns whether it did: not without a mail server (`EMAIL_HOST`), or to nobody.
+    """
     if not settings.EMAIL_HOST or not to:
         return False
     footer = FOOTER.format(
@@ -84,10 +67,10 @@ def tell(
         service=settings.SERVICE_TITLE,
         role=role,
     )
-    letter = Letter(tuple(to), line(subject), f"{text}\n{footer}")
+    letter = msgspec.json.encode((line(subject), f"{text}\n{footer}", to))
     OwnerMail.objects.create(
         tenant_id=agents[0].tenant_id,
-        sealed=encrypt(msgspec.json.encode(letter)),
+        sealed=encrypt(letter),  # it names people, and may hold a link
         created_at=now,
         next_attempt_at=now,
     )
@@ -115,9 +98,9 @@ def _send(mail_id: UUID, now: datetime) -> int:
     if not due.update(next_attempt_at=now + TRIED_EVERY):  # of two tasks one takes it
         return 0
     row = OwnerMail.objects.get(id=mail_id)
-    letter = msgspec.json.decode(decrypt(bytes(row.sealed)), type=Letter)
+    subject, text, to = msgspec.json.decode(decrypt(bytes(row.sealed)))
     try:
-        mail.send_mail(letter.subject, letter.text, None, letter.to)
+        mail.send_mail(subject, text, None, to)
     except OSError as error:  # smtplib's errors are
         log.warning("mail %s to an owner was not sent: %s", mail_id, type(error).__name__)
         return 0

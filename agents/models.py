@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
+from django.db.models import CheckConstraint, Count, F, Index, Q, UniqueConstraint
 
 from agents.querysets import AgentQuerySet, BlueprintQuerySet, BlueprintRenewalQuerySet
 from compliance.core.environments import Environment
@@ -88,38 +89,50 @@ def _person(role: str) -> property:
     return property(read, write)
 
 
-class OwnedRow(TenantRow):
-    """A row that people answer for."""
+class ProfileRow(TenantRow):
+    """A row that states what an agent is and may do, and who answers for it."""
 
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    name = models.CharField(max_length=255)
+    model = models.CharField(max_length=255, null=True)  # noqa: DJ001  (null and "" differ in the API)
+    version = models.CharField(max_length=255, null=True)  # noqa: DJ001
+    financial_scope = models.JSONField(null=True)
+    validity_days = models.PositiveSmallIntegerField(null=True)
+    alarm_budget = models.FloatField(null=True)
     owner_name = models.CharField(max_length=255, null=True)  # noqa: DJ001
     owner_email = models.CharField(max_length=MAX_EMAIL_LENGTH, null=True)  # noqa: DJ001
     backup_owner_name = models.CharField(max_length=255, null=True)  # noqa: DJ001
     backup_owner_email = models.CharField(max_length=MAX_EMAIL_LENGTH, null=True)  # noqa: DJ001
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField()
 
     owner = _person("owner")
     backup_owner = _person("backup_owner")
 
     class Meta:
         abstract = True
+        ordering = ["-created_at", "-id"]
+
+    def __str__(self) -> str:
+        return self.name
 
 
-def _budget_in_range(name: str) -> CheckConstraint:
-    within = Q(alarm_budget__gte=LEAST_BUDGET, alarm_budget__lte=MOST_BUDGET)
-    return CheckConstraint(condition=within, name=name)
+def _of_profile(table: str) -> list[models.BaseConstraint]:
+    """Return the constraints of a `ProfileRow`; a person has both a name and an address."""
+    conditions = {
+        "name_present": ~Q(name=""),
+        "model_hash_present": ~Q(model_hash=""),
+        "alarm_budget_in_range": Q(alarm_budget__gte=LEAST_BUDGET, alarm_budget__lte=MOST_BUDGET),
+        "validity_in_range": Q(validity_days__gte=1, validity_days__lte=MOST_DAYS),
+    }
+    for role in OWNER_ROLES:
+        columns = (f"{role}_name", f"{role}_email")
+        somebody = Q(**{f"{column}__isnull": False for column in columns})
+        conditions[f"{role}_whole"] = Q(**dict.fromkeys(columns)) | somebody
+    return [CheckConstraint(condition=each, name=f"{table}_{name}") for name, each in conditions.items()]
 
 
-def _days_in_range(name: str) -> CheckConstraint:
-    return CheckConstraint(condition=Q(validity_days__gte=1, validity_days__lte=MOST_DAYS), name=name)
-
-
-def _is_whole(role: str, name: str) -> CheckConstraint:
-    """A person has both a name and an address."""
-    columns = (f"{role}_name", f"{role}_email")
-    somebody = Q(**{f"{column}__isnull": False for column in columns})
-    return CheckConstraint(condition=Q(**dict.fromkeys(columns)) | somebody, name=name)
-
-
-class Agent(OwnedRow):
+class Agent(ProfileRow):
     """A registered AI agent. `risk_score` is its rolling score over 30 days, written by `events`.
 
     `stopped_by_strikes`: how many stopped it; None unless the service did. `reinstated_at`: when that was
@@ -132,39 +145,29 @@ class Agent(OwnedRow):
     certificates.
     """
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="agents")
-    name = models.CharField(max_length=255)
-    description = models.TextField(null=True)  # noqa: DJ001  (null and "" differ in the API)
-    model = models.CharField(max_length=255, null=True)  # noqa: DJ001
+    description = models.TextField(null=True)  # noqa: DJ001
     model_hash = models.CharField(max_length=512)
-    version = models.CharField(max_length=255, null=True)  # noqa: DJ001
     status = models.CharField(max_length=16, choices=AgentStatus.choices, default=AgentStatus.PENDING)
     status_reason = models.CharField(max_length=500, blank=True)
     status_changed_at = models.DateTimeField()
     stopped_by_strikes = models.PositiveIntegerField(null=True)
     reinstated_at = models.DateTimeField(null=True)
     enforcement = models.CharField(max_length=16, choices=Enforcement.choices, null=True)  # noqa: DJ001
-    alarm_budget = models.FloatField(null=True)
     inbox_address = models.CharField(max_length=320, null=True)  # noqa: DJ001
     metadata = models.JSONField(null=True)
-    financial_scope = models.JSONField(null=True)
     agent_card = models.JSONField(null=True)
     blueprint_id = models.UUIDField(null=True)
     own_fields = ArrayField(models.CharField(max_length=32), default=list, db_default=[])
-    validity_days = models.PositiveSmallIntegerField(null=True)
     risk_score = models.FloatField(default=0.0)
     risk_updated_at = models.DateTimeField(null=True)
     last_high_risk_at = models.DateTimeField(null=True)
     would_have_stopped_at = models.DateTimeField(null=True)
     dormant_at = models.DateTimeField(null=True)
-    created_at = models.DateTimeField()
-    updated_at = models.DateTimeField()
 
     objects = AgentQuerySet.as_manager()
 
-    class Meta:
-        ordering = ["-created_at", "-id"]
+    class Meta(ProfileRow.Meta):
         indexes = [
             models.Index(fields=["tenant", "-created_at", "-id"], name="agents_tenant_time"),
             models.Index(fields=["tenant", "model_hash", "-created_at", "-id"], name="agents_model_hash"),
@@ -182,17 +185,9 @@ class Agent(OwnedRow):
         constraints = [
             CheckConstraint(condition=Q(status__in=AgentStatus.values), name="agents_status_known"),
             CheckConstraint(condition=Q(enforcement__in=Enforcement.values), name="agents_enforcement_known"),
-            CheckConstraint(condition=~Q(name=""), name="agents_name_present"),
-            CheckConstraint(condition=~Q(model_hash=""), name="agents_model_hash_present"),
             CheckConstraint(condition=Q(risk_score__gte=0, risk_score__lte=1), name="agents_risk_in_range"),
-            _budget_in_range("agents_alarm_budget_in_range"),
-            _days_in_range("agents_validity_in_range"),
-            _is_whole("owner", "agents_owner_whole"),
-            _is_whole("backup_owner", "agents_backup_owner_whole"),
+            *_of_profile("agents"),
         ]
-
-    def __str__(self) -> str:
-        return self.name
 
     @property
     def is_stopped(self) -> bool:
@@ -250,43 +245,23 @@ class OwnerMail(models.Model):
         return f"mail {self.id}"
 
 
-class Blueprint(OwnedRow):
+class Blueprint(ProfileRow):
     """What agents of a kind have in common; None: it says nothing of that.
 
     Agents hold copies of what they inherit, and may state narrower limits. `ask_policy`: when a person is
     asked before their acts, read as it is now.
     """
 
-    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="blueprints")
-    name = models.CharField(max_length=255)
-    model = models.CharField(max_length=255, null=True)  # noqa: DJ001
     model_hash = models.CharField(max_length=512, null=True)  # noqa: DJ001
-    version = models.CharField(max_length=255, null=True)  # noqa: DJ001
     permitted_actions = models.JSONField(null=True)
-    financial_scope = models.JSONField(null=True)
-    validity_days = models.PositiveSmallIntegerField(null=True)
-    alarm_budget = models.FloatField(null=True)
     ask_policy = models.JSONField(null=True)
-    created_at = models.DateTimeField()
-    updated_at = models.DateTimeField()
 
     objects = BlueprintQuerySet.as_manager()
 
-    class Meta:
-        ordering = ["-created_at", "-id"]
+    class Meta(ProfileRow.Meta):
         indexes = [Index(fields=["tenant", "-created_at", "-id"], name="blueprints_tenant_time")]
-        constraints = [
-            CheckConstraint(condition=~Q(name=""), name="blueprints_name_present"),
-            CheckConstraint(condition=~Q(model_hash=""), name="blueprints_model_hash_present"),
-            _days_in_range("blueprints_validity_in_range"),
-            _budget_in_range("blueprints_alarm_budget_in_range"),
-            _is_whole("owner", "blueprints_owner_whole"),
-            _is_whole("backup_owner", "blueprints_backup_owner_whole"),
-        ]
-
-    def __str__(self) -> str:
-        return self.name
+        constraints = _of_profile("blueprints")
 
 
 class BlueprintRenewal(TenantJob):
@@ -315,6 +290,17 @@ class BlueprintRenewal(TenantJob):
     def __str__(self) -> str:
         return f"{self.matched} agents of {self.blueprint}"
 
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """How many agents have each outcome."""
+        found = self.rows.order_by().values_list("outcome").annotate(Count("id"))
+        return {**dict.fromkeys(RenewalOutcome.values, 0), **dict(found)}
+
+    @property
+    def unrenewed(self) -> models.QuerySet["RenewedAgent"]:
+        """The first of the agents that were skipped, or at which the renewal failed."""
+        return self.rows.exclude(error="")[:MOST_UNRENEWED]
+
 
 class RenewalOutcome(models.TextChoices):
     """What a renewal did to an agent; `updated`: its certificate states nothing of what changed."""
@@ -328,12 +314,11 @@ class RenewalOutcome(models.TextChoices):
 
 
 class RenewedAgent(AgentOfJob):
-    """An agent of a renewal. `replaced_id`: once it is updated, the certificate that is to be renewed."""
+    """An agent of a renewal; `error` says why it was skipped, or failed."""
 
     id = models.BigAutoField(primary_key=True)
     renewal = TenantForeignKey(BlueprintRenewal, on_delete=models.PROTECT, related_name="agents")
     outcome = models.CharField(max_length=16, choices=RenewalOutcome.choices, default=RenewalOutcome.PENDING)
-    replaced_id = models.UUIDField(null=True)
     error = models.CharField(max_length=255, blank=True)
 
     class Meta(AgentOfJob.Meta):

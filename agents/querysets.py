@@ -1,7 +1,6 @@
 """Queries for agents."""
 
 from typing import TYPE_CHECKING, Final
-from uuid import UUID
 
 from django.db.models import Q, TextField
 from django.db.models.functions import Cast
@@ -38,9 +37,6 @@ class AgentQuerySet(TenantRows["Agent"]):
 
     def dormant(self, is_dormant: bool | None) -> "AgentQuerySet":
         return self if is_dormant is None else self.filter(dormant_at__isnull=not is_dormant)
-
-    def of_blueprint(self, blueprint_id: UUID) -> "AgentQuerySet":
-        return self.filter(blueprint_id=blueprint_id)
 
     def matching(self, text: str | None) -> "AgentQuerySet":
         """Agents that have `text` within their name or id, in any case."""

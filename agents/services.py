@@ -11,7 +11,7 @@ from agents import mailing
 from agents.blueprints.inheritance import INHERITED, keep_within
 from agents.blueprints.services import blueprint_entry
 from agents.errors import AgentAlreadySuspended, AgentNotSuspended, AgentRetired, StopNotUndone
-from agents.models import OWNER_ROLES, Agent, AgentStatus, Blueprint, OwnedRow
+from agents.models import OWNER_ROLES, Agent, AgentStatus, Blueprint, ProfileRow
 from auditlog import services as auditlog
 from auditlog.models import AuditEntry
 from auditlog.vocabulary import Actor, AuditAction
@@ -105,19 +105,17 @@ def replace_owner(
     Owners and backup owners of all the tenant's agents, retired ones too, and of its blueprints are replaced,
     each audited. Returns how many agents changed.
     """
-    person = {"name": name, "email": new_email}
+    person, entries = {"name": name, "email": new_email}, []
     with environments.atomic():
-        entries = [
-            blueprint_entry(blueprint, AuditAction.BLUEPRINT_UPDATED, actor, now, **changes)
-            for blueprint, changes in _replaced(Blueprint.objects.for_tenant(tenant_id), email, person, now)
-        ]
         agents = _replaced(Agent.objects.for_tenant(tenant_id), email, person, now)
         for agent, changes in agents:
             fields = {"changed": sorted(changes), "renewal_needed_for": [], **changes}
             said = f"Agent {agent.name} updated: {', '.join(changes)} replaced"
             entries.append(_entry(agent, AuditAction.AGENT_UPDATED, actor, now, said, **fields))
-        if entries:
-            auditlog.record_all(entries)
+        # Blueprints are locked after agents, as renewals do.
+        for blueprint, changes in _replaced(Blueprint.objects.for_tenant(tenant_id), email, person, now):
+            entries.append(blueprint_entry(blueprint, AuditAction.BLUEPRINT_UPDATED, actor, now, **changes))
+        auditlog.record_all(entries)
     return len(agents)
 
 
@@ -139,7 +137,7 @@ def _replaced(
     return found
 
 
-def _owners_changed(row: OwnedRow, before: dict[str, Any]) -> dict[str, Any]:
+def _owners_changed(row: ProfileRow, before: dict[str, Any]) -> dict[str, Any]:
     """Return the metadata of an audit entry about new owners, which can be erased; {} if none is new."""
     return {
         role: {"before": before[role], "after": after}
@@ -151,7 +149,7 @@ def _owners_changed(row: OwnedRow, before: dict[str, Any]) -> dict[str, Any]:
 def activate(*, agent: Agent, actor: Actor, now: datetime) -> None:
     """Make a pending agent active; the caller issues its certificate and holds its row lock."""
     if agent.status == AgentStatus.PENDING:
-        _move(agent, AgentStatus.ACTIVE, "certified", now)
+        _move([agent], AgentStatus.ACTIVE, "certified", now)
         _record(agent, AuditAction.AGENT_ACTIVATED, actor, now, f"Agent {agent.name} activated")
 
 
@@ -165,12 +163,8 @@ def fall_dormant(
     told = {"last_event_at": written(last_event_at), "days": days}
     _record(agent, AuditAction.AGENT_DORMANT, actor, now, said, **told)
     _publish(agent, EventName.AGENT_DORMANT, now, name=agent.name, **told)
-    mailing.tell_owner(
-        agent=agent,
-        subject=f"Agent {agent.name} is dormant",
-        text=f"It is active and has not reported for {days} days. Does it still need what it may do?",
-        now=now,
-    )
+    text = f"It is active and has not reported for {days} days. Does it still need what it may do?"
+    mailing.tell_owners(agents=[agent], what="dormant", text=text, now=now)
 
 
 def suspend(*, agent: Agent, reason: str, actor: Actor, now: datetime) -> None:
@@ -181,7 +175,7 @@ def suspend(*, agent: Agent, reason: str, actor: Actor, now: datetime) -> None:
     _refuse_retired(agent)
     if agent.status == AgentStatus.SUSPENDED:
         raise AgentAlreadySuspended()
-    _move(agent, AgentStatus.SUSPENDED, reason, now)
+    suspend_all(agents=[agent], reason=reason, now=now)
     announce_suspended(agents=[agent], reason=reason, actor=actor, now=now)
 
 
@@ -191,7 +185,7 @@ def uphold(*, agent: Agent, reason: str, actor: Actor, now: datetime) -> None:
     The caller holds its row lock. One that the service stopped is left as it is: no release frees it.
     """
     if agent.stopped_by_strikes is None:
-        _move(agent, AgentStatus.SUSPENDED, reason, now)
+        suspend_all(agents=[agent], reason=reason, now=now)
         auditlog.record_all([_reason_entry(agent, AuditAction.AGENT_SUSPENDED, reason, actor, now)])
 
 
@@ -200,7 +194,7 @@ def suspend_all(*, agents: Sequence[Agent], reason: str, now: datetime) -> None:
 
     The caller has it announced.
     """
-    _move_all(agents, AgentStatus.SUSPENDED, reason, now)
+    _move(agents, AgentStatus.SUSPENDED, reason, now)
 
 
 def announce_suspended(*, agents: Sequence[Agent], reason: str, actor: Actor, now: datetime) -> None:
@@ -242,12 +236,11 @@ def reinstate(
     if agent.status != AgentStatus.SUSPENDED:
         raise AgentNotSuspended()
     cleared = agent.stopped_by_strikes
-    if cleared is not None:
-        if not may_undo_stop:
-            raise StopNotUndone()
-        agent.reinstated_at, agent.stopped_by_strikes = now, None
+    if cleared is not None and not may_undo_stop:
+        raise StopNotUndone()
     status = AgentStatus.ACTIVE if is_certified else AgentStatus.PENDING
-    _move(agent, status, reason, now, "reinstated_at", "stopped_by_strikes")
+    undone = {} if cleared is None else {"reinstated_at": now, "stopped_by_strikes": None}
+    _move([agent], status, reason, now, **undone)
     auditlog.record_all([_reinstated(agent, reason, cleared or 0, actor, now)])
 
 
@@ -259,7 +252,7 @@ def reinstate_all(
     `certified` names those with a valid certificate.
     """
     for status, is_certified in ((AgentStatus.ACTIVE, True), (AgentStatus.PENDING, False)):
-        _move_all([one for one in agents if (one.id in certified) is is_certified], status, reason, now)
+        _move([one for one in agents if (one.id in certified) is is_certified], status, reason, now)
     auditlog.record_all([_reinstated(agent, reason, 0, actor, now) for agent in agents])
 
 
@@ -277,7 +270,7 @@ def retire(*, agent: Agent, reason: str, actor: Actor, now: datetime) -> None:
     Raises `AgentRetired`.
     """
     _refuse_retired(agent)
-    _move(agent, AgentStatus.RETIRED, reason, now)
+    _move([agent], AgentStatus.RETIRED, reason, now)
     auditlog.record_all([_reason_entry(agent, AuditAction.AGENT_RETIRED, reason, actor, now)])
 
 
@@ -286,22 +279,15 @@ def _refuse_retired(agent: Agent) -> None:
         raise AgentRetired()
 
 
-def _move(agent: Agent, status: AgentStatus, reason: str, now: datetime, *also: str) -> None:
-    agent.status, agent.status_reason = status, reason
-    agent.status_changed_at = agent.updated_at = now
-    agent.dormant_at = None
-    sql.update(agent, "status", "status_reason", "status_changed_at", "updated_at", "dormant_at", *also)
-
-
-def _move_all(agents: Sequence[Agent], status: AgentStatus, reason: str, now: datetime) -> None:
-    if not agents:
-        return
-    moved = Agent.objects.for_tenant(agents[0].tenant_id).filter(id__in=[agent.id for agent in agents])
-    changed = {"status_changed_at": now, "updated_at": now, "dormant_at": None}
-    moved.update(status=status, status_reason=reason, **changed)
+def _move(agents: Sequence[Agent], status: AgentStatus, reason: str, now: datetime, **also: Any) -> None:
+    changes = {"status": status, "status_reason": reason, "dormant_at": None, **also}
+    changes |= dict.fromkeys(("status_changed_at", "updated_at"), now)
     for agent in agents:
-        agent.status, agent.status_reason = status, reason
-        agent.status_changed_at, agent.updated_at, agent.dormant_at = now, now, None
+        for name, value in changes.items():
+            setattr(agent, name, value)
+    if agents:
+        own = Agent.objects.for_tenant(agents[0].tenant_id)
+        own.filter(id__in=[agent.id for agent in agents]).update(**changes)
 
 
 def _reason_entry(agent: Agent, action: AuditAction, reason: str, actor: Actor, now: datetime) -> AuditEntry:

@@ -9,8 +9,9 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter
 from rest_framework.response import Response
 
 from agents import serializers, services
+from agents.blueprints.inheritance import differing
 from agents.errors import BlueprintNotFound, ObserveNotByKey
-from agents.models import Agent, AgentStatus
+from agents.models import Agent, AgentStatus, Blueprint
 from agents.serializers import EMAIL_PATTERN, AgentSerializer, shown_agent
 from auditlog.actors.requests import caller_of
 from compliance.api.gate import Scope, require_scope
@@ -24,6 +25,7 @@ FILTERS = [
     OpenApiParameter("status", OpenApiTypes.STR, enum=AgentStatus.values),
     OpenApiParameter("dormant", OpenApiTypes.BOOL, description="Active without an event for too long"),
     OpenApiParameter("blueprint_id", OpenApiTypes.UUID),
+    OpenApiParameter("differs_from", OpenApiTypes.UUID, description="Their blueprint"),
     OpenApiParameter("model_hash", {"type": "string", "maxLength": 512}),
     OpenApiParameter("q", {"type": "string", "maxLength": 255}, description="Part of the name or id"),
     OpenApiParameter(
@@ -78,13 +80,19 @@ class AgentViewSet(ApiViewSet):
         return ok(shown_agent(agent), status=201)
 
     @listing(
-        "listAgents", "List agents, newest first", Scope.AGENTS_READ, AgentSerializer, parameters=FILTERS
+        "listAgents",
+        "List agents, newest first",
+        Scope.AGENTS_READ,
+        AgentSerializer,
+        parameters=FILTERS,
+        e404=BlueprintNotFound.message,
     )
     def list(self, request: ApiRequest) -> Response:
-        params = request.query_params
+        params, agents = request.query_params, Agent.objects.for_tenant(request.auth.tenant_id)
+        if (blueprint_id := read_id(params, "differs_from")) is not None:
+            agents = differing(Blueprint.objects.for_tenant(request.auth.tenant_id).find(blueprint_id))
         agents = (
-            Agent.objects.for_tenant(request.auth.tenant_id)
-            .where(
+            agents.where(
                 blueprint_id=read_id(params, "blueprint_id"),
                 status=read_choice(params, "status", AgentStatus.values),
                 owner_email__iexact=_read_email(params),

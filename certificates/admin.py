@@ -10,13 +10,13 @@ from django.utils.html import format_html
 from unfold.decorators import display
 
 from agents.admin import AgentAdmin
-from agents.models import AgentStatus, Blueprint, BlueprintRenewal
+from agents.models import AgentStatus, Blueprint
 from certificates import models
 from certificates.console_actions import REINSTATE, RETIRE, REVOKE, SUSPEND
 from certificates.pki.decoded import decoded
 from certificates.pki.serials import format_serial, parse_serial
 from certificates.querysets import ends_within
-from certificates.renewing.admin import BlueprintAdmin, BlueprintRenewalAdmin
+from certificates.renewing.admin import BlueprintAdmin
 from compliance.console.access import EVERYONE
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, SystemAdmin, TenantScopedAdmin
 from compliance.console.display import (
@@ -52,7 +52,6 @@ SOON, VERY_SOON = timedelta(days=30), timedelta(days=7)
 CERTIFICATE_TONES = {"on hold": "warning", "expired": "danger", "revoked": "danger"}
 
 admin.site.register(Blueprint, BlueprintAdmin)
-admin.site.register(BlueprintRenewal, BlueprintRenewalAdmin)
 
 
 class CertifiedAgentAdmin(AgentAdmin):

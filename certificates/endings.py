@@ -6,7 +6,7 @@ from typing import Final
 
 from django.db.models import F, Q
 
-from agents.mailing import tell_owner
+from agents.mailing import tell_owners
 from agents.models import Agent
 from auditlog.vocabulary import Actor, AuditAction
 from certificates.models import Certificate
@@ -49,9 +49,5 @@ def announce_end(agent: Agent, certificate: Certificate, *, days: int, now: date
     )
     told = {"certificate_id": certificate.id, "expires_at": certificate.expires_at, "days": days}
     announce(certificate, EventName.CERTIFICATE_EXPIRING, told, now)
-    tell_owner(
-        agent=agent,
-        subject=f"The certificate of {agent.name} ends within {counted(days, 'day')}",
-        text=f"It ends at {certificate.expires_at:%Y-%m-%d %H:%M} UTC. Then the agent is refused.",
-        now=now,
-    )
+    text = f"Its certificate ends at {certificate.expires_at:%Y-%m-%d %H:%M} UTC. Then it is refused."
+    tell_owners(agents=[agent], what=f"to be renewed within {counted(days, 'day')}", text=text, now=now)

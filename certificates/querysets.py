@@ -103,13 +103,6 @@ class CertificateQuerySet(TenantRows["Certificate"]):
         wider = (is_stated & ~within) | (is_empty & ~Q(claims__permitted_actions=[]))
         return self.filter(wider, superseded_at=None)
 
-    def ending(
-        self, *, after: datetime | None = None, before: datetime | None = None
-    ) -> "CertificateQuerySet":
-        """Certificates whose end is later than `after` and earlier than `before`."""
-        found = self if after is None else self.filter(expires_at__gt=after)
-        return found if before is None else found.filter(expires_at__lt=before)
-
     def latest_state(self, agent: Any, now: datetime) -> models.QuerySet[Any, Any]:
         """Return what the console calls the state of the agent's latest certificate, as one value."""
         state = Case(

@@ -15,9 +15,7 @@ _BLUEPRINT = "v1/blueprints/<str:blueprint_id>"
 urlpatterns = [
     path("v1/blueprints", BlueprintViewSet.as_view({"get": "list", "post": "create"})),
     path(_BLUEPRINT, BlueprintViewSet.as_view({"get": "retrieve", "patch": "partial_update"})),
-    path(f"{_BLUEPRINT}/agents", BlueprintViewSet.as_view({"get": "agents"})),
     path(f"{_BLUEPRINT}/renew", BlueprintViewSet.as_view({"post": "renew"})),
-    path(f"{_BLUEPRINT}/renewals", BlueprintViewSet.as_view({"get": "renewals"})),
     path("v1/blueprint-renewals/<str:renewal_id>", BlueprintViewSet.as_view({"get": "renewal"})),
     path("v1/agents/<str:agent_id>/certify", AgentCertificateViewSet.as_view({"post": "certify"})),
     path("v1/agents/<str:agent_id>/renew", AgentCertificateViewSet.as_view({"post": "renew"})),

@@ -22,17 +22,9 @@ from certificates.serializers import (
     RevocationSerializer,
 )
 from compliance.api.gate import Scope
-from compliance.api.pagination import (
-    newest_first,
-    ok,
-    read_choice,
-    read_id,
-    read_moment,
-)
+from compliance.api.pagination import newest_first, ok, read_choice, read_id, read_moment
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.schema import (
-    MOMENT,
-)
+from compliance.api.rest.schema import MOMENT
 from compliance.api.rest.views import ApiViewSet, listing, operation, validated
 from compliance.core.clock import now
 
@@ -162,7 +154,10 @@ class CertificateViewSet(ApiViewSet):
             Certificate.objects.for_tenant(request.auth.tenant_id)
             .of_agent(read_id(params, "agent_id"))
             .with_status(read_choice(params, "status", CertificateStatus.values), moment)
-            .ending(after=read_moment(params, "expires_after"), before=read_moment(params, "expires_before"))
+            .where(
+                expires_at__gt=read_moment(params, "expires_after"),
+                expires_at__lt=read_moment(params, "expires_before"),
+            )
         )
         return newest_first(
             certificates,

@@ -80,25 +80,14 @@ def forget_spans(**kwargs: Any) -> None:
     log.debug("forgot %d spans", otlp.forget(now=now()))
 
 
-@task("events.sum_up_risk")
-def sum_up_risk(**kwargs: Any) -> None:
-    """Add new events to the daily sums, and delete the days past their retention."""
+@task("events.sum_up")
+def sum_up(**kwargs: Any) -> None:
+    """Add new events to the figures kept by day, and delete the days past their retention."""
     moment = now()
-    log.debug("summed up %d events", rolling.sum_up(now=moment))
-    rolling.forget(now=moment)
-
-
-@task("events.sum_up_days")
-def sum_up_days(**kwargs: Any) -> None:
-    """Write the figures of the last days, which the overview's charts show."""
-    log.debug("wrote the figures of %d days", days.sum_up_days(now=now()))
-
-
-@task("events.sum_up_usage")
-def sum_up_usage(**kwargs: Any) -> None:
-    """Count the names that new events used or were refused."""
-    moment = now()
+    log.debug("summed up the risk of %d events", rolling.sum_up(now=moment))
+    log.debug("wrote the figures of %d days", days.sum_up_days(now=moment))
     log.debug("counted the names of %d events", usage.sum_up(now=moment))
+    rolling.forget(now=moment)
     usage.forget(now=moment)
 
 

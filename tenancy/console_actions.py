@@ -5,7 +5,7 @@ from typing import Any
 
 from django import forms
 from django.utils.safestring import SafeString
-from unfold.widgets import UnfoldAdminDecimalFieldWidget, UnfoldAdminSelectWidget
+from unfold.widgets import UnfoldAdminDecimalFieldWidget, UnfoldAdminSelectWidget, UnfoldBooleanSwitchWidget
 
 from auditlog.actors.requests import actor_of
 from compliance.console.actions import ActionCall, ConfirmedAction, ReasonForm
@@ -60,13 +60,8 @@ class AgentBudgetForm(ReasonForm):
 
 
 class OwnerRequiredForm(ReasonForm):
-    owner_required = forms.TypedChoiceField(
-        choices=[("", "Not required"), ("yes", "Required: an agent without one is not certified")],
-        coerce=bool,
-        empty_value=False,  # type: ignore[arg-type]  # the stubs know texts only
-        label="Owner",
-        required=False,
-        widget=UnfoldAdminSelectWidget,
+    owner_required = forms.BooleanField(
+        label="An agent without an owner is not certified", required=False, widget=UnfoldBooleanSwitchWidget
     )
 
 

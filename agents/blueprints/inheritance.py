@@ -73,7 +73,7 @@ def differing(blueprint: Blueprint) -> AgentQuerySet:
 
     The database compares what they inherit; only agents that state something themselves are read.
     """
-    agents = Agent.objects.for_tenant(blueprint.tenant_id).of_blueprint(blueprint.id)
+    agents = Agent.objects.for_tenant(blueprint.tenant_id).filter(blueprint_id=blueprint.id)
     agents, inherits = agents.exclude(status=AgentStatus.RETIRED), Q()
     for name, limit in values_of(blueprint).items():
         if limit is not None:

@@ -4,7 +4,6 @@ from typing import Any
 
 from rest_framework import serializers
 
-from agents.blueprints.inheritance import INHERITED
 from agents.models import (
     DEFAULT_TTL,
     LONGEST_TTL,
@@ -12,7 +11,6 @@ from agents.models import (
     MOST_ALWAYS,
     MOST_UNRENEWED,
     SHORTEST_TTL,
-    AgentStatus,
     AskFrom,
     Blueprint,
     BlueprintRenewal,
@@ -109,21 +107,10 @@ class BlueprintSerializer(RowSerializer[Blueprint]):
 class ChangedBlueprintSerializer(BlueprintSerializer):
     """A blueprint, and how many of its agents differ from it."""
 
-    differing = serializers.IntegerField(help_text="`GET …/agents?differs=true` has them.")
+    differing = serializers.IntegerField(help_text="`GET /v1/agents?differs_from=…` has them.")
 
     class Meta(BlueprintSerializer.Meta):
         fields = (*BlueprintSerializer.Meta.fields, "differing")
-
-
-class BlueprintAgentSerializer(serializers.Serializer[Any]):
-    """An agent of a blueprint."""
-
-    id = serializers.UUIDField()
-    name = serializers.CharField()
-    status = serializers.ChoiceField(AgentStatus.choices)
-    differs_in = serializers.ListField(
-        child=serializers.ChoiceField(INHERITED), help_text="The fields that a renewal would change."
-    )
 
 
 class RenewBlueprintSerializer(ClosedSerializer):
@@ -142,25 +129,8 @@ class RenewBlueprintSerializer(ClosedSerializer):
         return attrs
 
 
-class ListedRenewalSerializer(RowSerializer[BlueprintRenewal]):
-    """A renewal, and how far it is."""
-
-    blueprint_id = serializers.UUIDField()
-    matched = serializers.IntegerField(help_text="Agents when it began.")
-    pending = serializers.IntegerField(help_text="Agents that are still to come.")
-    renewed = serializers.IntegerField(help_text="Up to date, with a new certificate.")
-    updated = serializers.IntegerField(help_text="Up to date; no certificate states what changed.")
-    unchanged = serializers.IntegerField(help_text="They did not differ.")
-    skipped = serializers.IntegerField(help_text="Suspended or retired: they stay as they are.")
-    failed = serializers.IntegerField(help_text="Not updated, or not renewed: `unrenewed` says why.")
-    ended_at = serializers.DateTimeField(allow_null=True, help_text="null: it is under way.")
-
-    class Meta:
-        model = BlueprintRenewal
-        fields: tuple[str, ...] = (
-            *("id", "blueprint_id", "matched", *RenewalOutcome.values),
-            *("started_at", "ended_at"),
-        )
+def _count(outcome: str, text: str) -> serializers.IntegerField:
+    return serializers.IntegerField(source=f"counts.{outcome}", help_text=text)
 
 
 class UnrenewedAgentSerializer(serializers.Serializer[Any]):
@@ -171,12 +141,25 @@ class UnrenewedAgentSerializer(serializers.Serializer[Any]):
     error = serializers.CharField()
 
 
-class BlueprintRenewalSerializer(ListedRenewalSerializer):
+class BlueprintRenewalSerializer(RowSerializer[BlueprintRenewal]):
     """A renewal, how far it is, and where it failed."""
 
+    blueprint_id = serializers.UUIDField()
+    matched = serializers.IntegerField(help_text="Agents when it began.")
+    pending = _count("pending", "Agents that are still to come.")
+    renewed = _count("renewed", "Up to date, with a new certificate.")
+    updated = _count("updated", "Up to date; no certificate states what changed.")
+    unchanged = _count("unchanged", "They did not differ.")
+    skipped = _count("skipped", "Suspended or retired: they stay as they are.")
+    failed = _count("failed", "Not updated, or not renewed: `unrenewed` says why.")
+    ended_at = serializers.DateTimeField(allow_null=True, help_text="null: it is under way.")
     unrenewed = UnrenewedAgentSerializer(
         many=True, help_text=f"Of skipped and failed ones, {MOST_UNRENEWED} at most."
     )
 
-    class Meta(ListedRenewalSerializer.Meta):
-        fields = (*ListedRenewalSerializer.Meta.fields, "unrenewed")
+    class Meta:
+        model = BlueprintRenewal
+        fields = (
+            *("id", "blueprint_id", "matched", *RenewalOutcome.values),
+            *("started_at", "ended_at", "unrenewed"),
+        )

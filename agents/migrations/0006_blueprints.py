@@ -60,7 +60,6 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(primary_key=True, serialize=False)),
                 ('agent_id', models.UUIDField()),
                 ('outcome', models.CharField(choices=[('pending', 'Pending'), ('renewed', 'Renewed'), ('updated', 'Updated'), ('unchanged', 'Unchanged'), ('skipped', 'Skipped'), ('failed', 'Failed')], default='pending', max_length=16)),
-                ('replaced_id', models.UUIDField(null=True)),
                 ('error', models.CharField(blank=True, max_length=255)),
             ],
             options={

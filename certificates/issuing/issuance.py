@@ -2,6 +2,7 @@
 
 import logging
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -68,18 +69,20 @@ def renew(
     tenant_id: UUID,
     certificate_id: Any,
     overlap: timedelta = timedelta(0),
+    adjust: Callable[[Agent], Agent] | None = None,
     actor: Actor,
     now: datetime,
 ) -> Certificate:
     """Supersede a certificate by one with a new key, for the agent's profile of today.
 
-    The old one stays valid for the `overlap`; one that still overlaps with it ends at once. Raises:
-    `RenewedRecently`, and `KeysTaken` as `issue`.
+    The old one stays valid for the `overlap`; one that still overlaps with it ends at once. `adjust` changes
+    the locked agent first, in the same transaction. Raises: `RenewedRecently`, and `KeysTaken` as `issue`.
     """
     old = Certificate.objects.for_tenant(tenant_id).select_related("agent").find(certificate_id)
     _check_renewable(old, old.agent, now)
     _check_pause(old.agent, now)
-    return _issue_locked(_prepare(old.agent, now), old.agent, actor, now, old=old, overlap=overlap)
+    prepared = _prepare(old.agent, now)
+    return _issue_locked(prepared, old.agent, actor, now, old=old, overlap=overlap, adjust=adjust)
 
 
 def renew_of_agent(
@@ -121,6 +124,7 @@ def _issue_locked(
     *,
     old: Certificate | None = None,
     overlap: timedelta = timedelta(0),
+    adjust: Callable[[Agent], Agent] | None = None,
 ) -> Certificate:
     try:
         with environments.atomic():
@@ -138,6 +142,8 @@ def _issue_locked(
             if old is not None:
                 old = own.locked().find(old.id)
                 _check_renewable(old, agent, now)
+            if adjust is not None:
+                agent = adjust(agent)
             certificate = _certified(agent, prepared, now)
             if old is not None:  # beyond the new one's end the old one would keep the agent from a third
                 supersede_from(old, min(now + overlap, certificate.expires_at), actor=actor, now=now)

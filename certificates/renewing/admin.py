@@ -1,48 +1,46 @@
-"""Blueprints in the console: the form, the agents that differ, and renewals with their progress."""
+"""Blueprints in the console: the form, the agents that differ, and their renewals with progress."""
 
 from typing import Any, Final
 
 from django import forms
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
+from django.http import HttpRequest
 from django.utils.html import format_html
-from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextareaWidget
+from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from agents.blueprints import services as blueprints
+from agents.blueprints.inheritance import brought_up, differing
 from agents.blueprints.serializers import CreateBlueprintSerializer
-from agents.models import OWNER_ROLES, Blueprint, BlueprintRenewal
+from agents.models import OWNER_ROLES, Blueprint
 from auditlog.actors.requests import user_of
 from certificates.renewing import services
 from compliance.api.exceptions import describe
 from compliance.console.access import OFFICERS
 from compliance.console.actions import ActionCall, ConfirmedAction
-from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantEditedAdmin, TenantScopedAdmin
+from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantEditedAdmin
 from compliance.console.display import (
     EMPTY,
     chip,
     chips,
-    code,
     column,
     facts,
+    moment,
     pretty_json,
-    row_link,
     table,
     visible,
 )
 from compliance.console.filters import tenant_filter
 from compliance.console.navigation import NavigationLine
-from compliance.core.clock import now
 from people.doors.second_factor import check_shown
 
-PICKABLE, SHOWN = 200, 50
+PICKABLE = 200
 PLAIN = ("name", "model", "version", "model_hash", "validity_days", "alarm_budget")
 PEOPLE = ("owner_name", "owner_email", "backup_owner_name", "backup_owner_email")
-JSON_FIELDS = ("financial_scope", "ask_policy")
-EDITED = (*PLAIN, "permitted_actions", *PEOPLE, *JSON_FIELDS)
+JSON_FIELDS = ("permitted_actions", "financial_scope", "ask_policy")
+EDITED = (*PLAIN, *PEOPLE, *JSON_FIELDS)
 ALL = "all"
 BELOW: Final[Any] = (
-    ("Agents", {"fields": ("differing_agents",)}),
+    ("Agents", {"fields": ("last_renewal",)}),
     ("Life", {"fields": ("tenant", "identifier", "created_at", "updated_at")}),
 )
 
@@ -50,14 +48,11 @@ BELOW: Final[Any] = (
 class BlueprintForm(forms.ModelForm):
     """A blueprint; what is empty it does not state."""
 
-    permitted_actions = forms.CharField(
-        required=False, widget=UnfoldAdminTextareaWidget, help_text="Names of actions, one a line."
-    )
-
     class Meta:
         model = Blueprint
         fields = ("tenant", *EDITED)
         help_texts = {
+            "permitted_actions": 'As ["read", "pay"].',
             "financial_scope": "The trading limits, as the API takes them.",
             "ask_policy": 'As {"ask_from": "high", "always_ask": ["pay"], "ttl_seconds": 900}.',
         }
@@ -66,7 +61,6 @@ class BlueprintForm(forms.ModelForm):
         super().__init__(*args, **kwargs)
         for name, field in self.fields.items():
             field.required = name in ("tenant", "name")
-        self.initial["permitted_actions"] = "\n".join(self.instance.permitted_actions or ())
 
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or {}
@@ -74,10 +68,6 @@ class BlueprintForm(forms.ModelForm):
             return data
         body: dict[str, Any] = {name: data[name] or None for name in PLAIN}
         body |= {name: data[name] for name in JSON_FIELDS}
-        body["permitted_actions"] = stated = self.instance.permitted_actions
-        # What was not edited stays, be it nothing at all or a name with a line break.
-        if (lines := _lines(data["permitted_actions"])) != _lines("\n".join(stated or ())):
-            body["permitted_actions"] = lines or None
         for role in OWNER_ROLES:
             person = {name: data[f"{role}_{name}"] for name in ("name", "email")}
             body[role] = person if any(person.values()) else None
@@ -88,14 +78,13 @@ class BlueprintForm(forms.ModelForm):
         return {**data, "stated": judged.validated_data}
 
 
-def _lines(text: str) -> list[str]:
-    return [line.strip() for line in text.splitlines() if line.strip()]
-
-
 def renewal_form(blueprint: Blueprint) -> type[forms.Form]:
     """Return the form that offers the agents of a blueprint that differ."""
-    found = services.to_renew(blueprint, now()).order_by("name", "id")[:PICKABLE]
-    choices = [(str(one.id), f"{visible(one)}: {_differs_in(one, blueprint)}") for one in found]
+    found = differing(blueprint).order_by("name", "id")[:PICKABLE]
+    choices = [
+        (str(one.id), f"{visible(one)}: {', '.join(brought_up(one, blueprint)).replace('_', ' ')}")
+        for one in found
+    ]
 
     class RenewalForm(forms.Form):
         agents = forms.MultipleChoiceField(
@@ -105,34 +94,25 @@ def renewal_form(blueprint: Blueprint) -> type[forms.Form]:
     return RenewalForm
 
 
-def _differs_in(agent: Any, blueprint: Blueprint) -> str:
-    return ", ".join(name.replace("_", " ") for name in services.differs_in(agent, blueprint))
-
-
-def renew(call: ActionCall) -> HttpResponse:
+def renew(call: ActionCall) -> str:
     renewal = services.begin(
         blueprint_id=call.row.id,
         agent_ids=None if ALL in call.data["agents"] else call.data["agents"],
         **user_of(call.request, call.row),
     )
-    messages.success(
-        call.request, f"{renewal.matched} agents are being renewed; this page shows how far it is."
-    )
-    return HttpResponseRedirect(reverse("admin:agents_blueprintrenewal_change", args=[renewal.id]))
+    return f"{renewal.matched} agents are being renewed; this page shows how far it is."
 
 
-def _differing(blueprint: Blueprint) -> Any:
-    """Show how many agents differ, and the first of them."""
-    found = services.to_renew(blueprint, now()).order_by("name", "id")
-    rows = [
-        (row_link(visible(one), "agents_agent", one.id), _differs_in(one, blueprint)) for one in found[:SHOWN]
-    ]
-    return format_html("{} {}", found.count(), table(("agent", "in"), rows) if rows else "")
-
-
-def _unrenewed(renewal: BlueprintRenewal) -> Any:
-    rows = [(one.agent_id, one.outcome, one.error) for one in services.unrenewed(renewal)]
-    return table(("agent", "outcome", "why"), rows) if rows else EMPTY
+def _last_renewal(blueprint: Blueprint) -> Any:
+    """Show how far the last renewal of agents is, and where it failed."""
+    last = blueprint.renewals.first()
+    if last is None:
+        return EMPTY
+    state = chip("done", "success") if last.ended_at else chip("running", "warning")
+    counts = facts((name, str(count)) for name, count in last.counts.items())
+    rows = [(one.agent_id, one.outcome, one.error) for one in last.unrenewed]
+    failed = table(("agent", "outcome", "why"), rows) if rows else ""
+    return format_html("{} {} {} {}", moment(last.started_at), state, counts, failed)
 
 
 class BlueprintAdmin(TenantEditedAdmin):
@@ -156,7 +136,6 @@ class BlueprintAdmin(TenantEditedAdmin):
     )
     related_links = (
         RelatedLink("Agents", "smart_toy", "agents_agent", "blueprint_id"),
-        RelatedLink("Renewals", "autorenew", "agents_blueprintrenewal", "blueprint__id__exact"),
         AUDIT_TRAIL,
     )
     list_display = ("label", "model", "version", "answers", "tenant", "created_at")
@@ -176,7 +155,7 @@ class BlueprintAdmin(TenantEditedAdmin):
     permitted = column("permitted actions", lambda row: chips(row.permitted_actions or [], "primary"))
     limits = column("financial scope", lambda row: pretty_json(row.financial_scope))
     asks = column("ask policy", lambda row: pretty_json(row.ask_policy))
-    differing_agents = column("differ", _differing)
+    last_renewal = column("last renewal", _last_renewal)
 
     def save_model(self, request: HttpRequest, obj: Blueprint, form: Any, change: bool) -> None:
         fields = form.cleaned_data["stated"]
@@ -187,32 +166,5 @@ class BlueprintAdmin(TenantEditedAdmin):
             obj.pk = blueprints.create(fields=fields, **told).pk
             return
         changed = blueprints.update(blueprint_id=obj.pk, changes=fields, **told)
-        if count := services.to_renew(changed, now()).count():
-            messages.info(request, f"{count} agents differ now; Renew agents brings them up to date.")
-
-
-class BlueprintRenewalAdmin(TenantScopedAdmin):
-    """How far the renewals of blueprints are."""
-
-    list_display = ("started_at", "of", "progress", "tenant", "officer")
-    list_select_related = ("tenant", "blueprint")
-    list_filter = (tenant_filter(),)
-    fieldsets = (
-        (None, {"fields": ("of", "progress", "counts", "unrenewed")}),
-        ("Life", {"fields": ("tenant", "identifier", "started_at", "officer", "ended_at")}),
-    )
-    related_links = (
-        RelatedLink(
-            "Blueprint", "architecture", "agents_blueprint", "id__exact", lambda row: row.blueprint_id
-        ),
-    )
-
-    of = column("blueprint", lambda row: visible(row.blueprint))
-    progress = column(
-        "state", lambda row: chip("done", "success") if row.ended_at else chip("running", "warning")
-    )
-    counts = column(
-        "agents", lambda row: facts((name, str(count)) for name, count in services.counts_of(row).items())
-    )
-    unrenewed = column("not renewed", _unrenewed)
-    officer = column("started by", lambda row: code(row.started_by))
+        if count := differing(changed).count():
+            messages.info(request, f"{count} agents differ now; Renew agents shows them, and renews them.")

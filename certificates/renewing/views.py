@@ -1,30 +1,26 @@
-"""`/v1/blueprints`: create, read, list, change, the agents of one, and their renewals."""
+"""`/v1/blueprints`: create, read, list and change, and the renewals of their agents."""
 
-from collections.abc import Collection, Sequence
 from typing import Any
 
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter
+from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
 from agents.blueprints import serializers
 from agents.blueprints import services as blueprints
+from agents.blueprints.inheritance import differing
 from agents.blueprints.serializers import (
     BlueprintRenewalSerializer,
     BlueprintSerializer,
     ChangedBlueprintSerializer,
-    ListedRenewalSerializer,
 )
 from agents.errors import AgentNotFound, BlueprintNotFound, RenewalNotFound
-from agents.models import Agent, Blueprint, BlueprintRenewal
-from agents.querysets import BlueprintRenewalQuerySet
+from agents.models import Blueprint, BlueprintRenewal
 from auditlog.actors.requests import caller_of
 from certificates.renewing import services
 from compliance.api.gate import Scope, require_scope
-from compliance.api.pagination import newest_first, ok, read_flag
+from compliance.api.pagination import newest_first, ok
 from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.views import ApiViewSet, listing, operation, validated
-from compliance.core.clock import now
 
 NOT_FOUND = BlueprintNotFound.message
 SCOPES = "`alarm_budget` takes the scope `agents:enforcement`, `ask_policy` the scope `gateway:write`."
@@ -100,30 +96,6 @@ class BlueprintViewSet(ApiViewSet):
         changed = blueprints.update(blueprint_id=blueprint_id, changes=changes, **caller_of(request))
         return ok(_counted(changed))
 
-    @listing(
-        "listBlueprintAgents",
-        "List the agents of a blueprint but retired ones, newest first",
-        Scope.AGENTS_READ,
-        serializers.BlueprintAgentSerializer,
-        parameters=[OpenApiParameter("differs", OpenApiTypes.BOOL)],
-        e404=NOT_FOUND,
-    )
-    def agents(self, request: ApiRequest, blueprint_id: str) -> Response:
-        blueprint = _find(request, blueprint_id)
-        own = services.agents_of(blueprint, now())
-        if (differs := read_flag(request.query_params, "differs")) is not None:
-            differ = services.to_renew(blueprint, now())
-            own = differ if differs else own.exclude(id__in=differ.values("id"))
-
-        def show(rows: Sequence[Agent]) -> Collection[Any]:
-            return [
-                {"id": one.id, "name": one.name, "status": one.status}
-                | {"differs_in": services.differs_in(one, blueprint)}
-                for one in rows
-            ]
-
-        return newest_first(own, request, show, field="created_at")
-
     @operation(
         "renewBlueprintAgents",
         "Bring agents up to date with their blueprint",
@@ -132,7 +104,7 @@ class BlueprintViewSet(ApiViewSet):
         status=202,
         description=(
             "What an agent inherits becomes the blueprint's; what it states itself is narrowed to it. Its "
-            "certificate is renewed where it states what changed, or permits more than the agent's profile. "
+            "certificate is renewed where it states what changed. "
             "Takes the scope `agents:write` too. The work goes on by itself, whatever dies meanwhile."
         ),
         request=serializers.RenewBlueprintSerializer,
@@ -143,18 +115,7 @@ class BlueprintViewSet(ApiViewSet):
         require_scope(request.auth, Scope.AGENTS_WRITE)
         agent_ids = validated(serializers.RenewBlueprintSerializer, request).get("agent_ids")
         begun = services.begin(blueprint_id=blueprint_id, agent_ids=agent_ids, **caller_of(request))
-        return ok(_shown(request, begun.id), status=202)
-
-    @listing(
-        "listBlueprintRenewals",
-        "List the renewals of a blueprint's agents, newest first",
-        Scope.AGENTS_READ,
-        ListedRenewalSerializer,
-        e404=NOT_FOUND,
-    )
-    def renewals(self, request: ApiRequest, blueprint_id: str) -> Response:
-        own = _renewals(request).filter(blueprint=_find(request, blueprint_id))
-        return newest_first(own, request, ListedRenewalSerializer.all_of, field="started_at")
+        return ok(BlueprintRenewalSerializer(begun).data, status=202)
 
     @operation(
         "getBlueprintRenewal",
@@ -164,25 +125,16 @@ class BlueprintViewSet(ApiViewSet):
         e404=RenewalNotFound.message,
     )
     def renewal(self, request: ApiRequest, renewal_id: str) -> Response:
-        return ok(_shown(request, renewal_id))
+        found = BlueprintRenewal.objects.for_tenant(request.auth.tenant_id).find(renewal_id)
+        return ok(BlueprintRenewalSerializer(found).data)
 
 
 def _find(request: ApiRequest, blueprint_id: str) -> Blueprint:
     return Blueprint.objects.for_tenant(request.auth.tenant_id).find(blueprint_id)
 
 
-def _renewals(request: ApiRequest) -> BlueprintRenewalQuerySet:
-    return services.with_counts(BlueprintRenewal.objects.for_tenant(request.auth.tenant_id))
-
-
-def _shown(request: ApiRequest, renewal_id: Any) -> dict[str, Any]:
-    found = _renewals(request).find(renewal_id)
-    unrenewed = serializers.UnrenewedAgentSerializer(services.unrenewed(found), many=True).data
-    return {**ListedRenewalSerializer(found).data, "unrenewed": unrenewed}
-
-
 def _counted(blueprint: Blueprint) -> dict[str, Any]:
-    return {**BlueprintSerializer(blueprint).data, "differing": services.to_renew(blueprint, now()).count()}
+    return {**BlueprintSerializer(blueprint).data, "differing": differing(blueprint).count()}
 
 
 def _stated(serializer: type[serializers.BlueprintFieldsSerializer], request: ApiRequest) -> dict[str, Any]:

@@ -19,7 +19,7 @@ ADD, CHANGE, RENEW = (f"admin:agents_blueprint_{page}" for page in ("add", "chan
 TYPED: dict[str, Any] = {
     "name": "Traders",
     "model_hash": "sha256:cd",
-    "permitted_actions": "read\n pay \n",
+    "permitted_actions": '["read", "pay"]',
     "owner_name": "Kim",
     "owner_email": "kim@example.com",
     "validity_days": "30",
@@ -47,11 +47,9 @@ def test_an_officer_adds_and_changes_a_blueprint(officer: Client, tenant: Tenant
     )
     assert made.ask_policy == {"ask_from": "high", "always_ask": [], "ttl_seconds": 900}
     page = reverse(CHANGE, args=[made.id])
-    assert "read\npay" in officer.get(page).content.decode()
     make_follower(made, "follower")
-    answer = officer.post(page, {**TYPED, "permitted_actions": "read"}, follow=True)
+    answer = officer.post(page, {**TYPED, "permitted_actions": '["read"]'}, follow=True)
     assert "1 agents differ now" in answer.content.decode()
-    assert "follower</a>" in officer.get(page).content.decode()
     made.refresh_from_db()
     assert (made.permitted_actions, made.validity_days, made.model) == (["read"], 30, None)
     for action in ("blueprint.created", "blueprint.updated"):
@@ -76,10 +74,11 @@ def test_session_without_a_second_factor_changes_no_ask_policy(
     assert (made.name, (made.ask_policy or {})["ask_from"]) == ("Traders", "high")
 
 
-@pytest.mark.parametrize("stated", [[], ["read\nall", "pay"]])
-def test_permitted_actions_that_nobody_edits_stay(officer: Client, tenant: Tenant, stated: list[str]) -> None:
+@pytest.mark.parametrize("stated", [None, [], ["read\nall", "pay"]])
+def test_permitted_actions_that_nobody_edits_stay(officer: Client, tenant: Tenant, stated: Any) -> None:
     made = make_blueprint(tenant, permitted_actions=stated)
-    sent = "\n".join(stated).replace("\n", "\r\n")
+    form: Any = officer.get(reverse(CHANGE, args=[made.id]))
+    sent = form.context_data["adminform"].form["permitted_actions"].value()
 
     officer.post(reverse(CHANGE, args=[made.id]), {"name": "other", "permitted_actions": sent})
 
@@ -122,7 +121,7 @@ def test_picked_agents_are_renewed_with_progress(officer: Client, tenant: Tenant
     while services.RENEWALS.advance(job_id=renewal.id, now=now()):
         pass
 
-    shown = officer.get(reverse("admin:agents_blueprintrenewal_change", args=[renewal.id])).content.decode()
+    shown = officer.get(reverse(CHANGE, args=[blueprint.id])).content.decode()
     assert "<dt>updated</dt><dd>1</dd>" in shown
     assert [Agent.objects.get(id=one.id).permitted_actions for one in (picked, other)] == [["pay"], ["read"]]
     assert renewal.started_by == actor_id_of("officer")

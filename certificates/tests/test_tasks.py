@@ -27,7 +27,7 @@ def agent(tenant: Tenant) -> Agent:
 
 ALL = (
     tasks.publish_due_crls,
-    tasks.expire,
+    tasks.end,
     tasks.fill_key_pool,
     tasks.settle_unfinished,
     tasks.maintain_responders,
@@ -69,7 +69,7 @@ def test_list_waits_for_a_lost_key(tenant: Tenant) -> None:
 def test_expiry_runs_by_the_clock(tenant: Tenant) -> None:
     certificate = make_overdue_certificate(tenant)
 
-    run(tasks.expire)
+    run(tasks.end)
 
     certificate.refresh_from_db()
     assert certificate.status == "expired"

@@ -15,9 +15,9 @@ from compliance.console.access import access_of
 
 __all__ = [
     "ChoicesDropdownFilter",
-    "ConditionFilter",
     "DropdownFilter",
     "RangeDateTimeFilter",
+    "condition_filter",
     "tenant_filter",
     "tenants_of",
     "with_tenant_name",
@@ -56,6 +56,12 @@ class ConditionFilter(DropdownFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         _, condition = self.conditions.get(self.value() or "", ("", Q()))
         return queryset.filter(condition)
+
+
+def condition_filter(name: str, conditions: Mapping[str, tuple[str, Q]]) -> type[ConditionFilter]:
+    """Return a filter by one of some conditions; `name` is its title and its query parameter."""
+    own = {"title": name, "parameter_name": name, "conditions": conditions}
+    return type("ConditionFilter", (ConditionFilter,), own)
 
 
 class TenantFilter(DropdownFilter):

@@ -13,7 +13,6 @@ from agents.models import Agent
 from agents.tests.factories import make_agent, make_blueprint
 from auditlog.vocabulary import Actor
 from certificates.models import EndedHold, Issuance, OcspResponder, PooledKey, RevocationList
-from certificates.renewing import services as renewing
 from certificates.tests.factories import make_certificate
 from compliance.console.addresses import prefix_of, within
 from compliance.core import environments
@@ -119,13 +118,9 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
     with environments.use(environment):
         mirrored = services.get_tenant(tenant_id=tenant.id)
         agent = make_agent(mirrored, name=f"{label} agent")
-        blueprint = make_blueprint(mirrored, name=f"{label} kind")
         return {
             "agents_agent": agent,
-            "agents_blueprint": blueprint,
-            "agents_blueprintrenewal": renewing.begin(
-                tenant_id=mirrored.id, blueprint_id=blueprint.id, agent_ids=None, actor=ACTOR, now=now()
-            ),
+            "agents_blueprint": make_blueprint(mirrored, name=f"{label} kind"),
             "tenancy_tenant": mirrored,
             "tenancy_apikey": services.create_key(
                 tenant=mirrored, name=f"{label} key", actor=ACTOR, now=now()

@@ -12,6 +12,7 @@ import pytest
 from agents.models import Agent
 from auditlog.models import AuditEntry
 from auditlog.tests.factories import seal_and_sign
+from certificates.renewing import services as renewing
 from certificates.tests.factories import make_authorities, make_carded_agent
 from compliance.core import identifiers
 from compliance.core.clock import now
@@ -23,7 +24,7 @@ from compliance.tests.description import description
 from delegation.agent_keys.tests.signers import Signer, register
 from delegation.issued.status_lists import LIST_SIZE
 from delegation.tests.factories import make_token_key
-from tenancy.tests.factories import make_key, make_tenant
+from tenancy.tests.factories import ACTOR, make_key, make_tenant
 
 ARABIC_INDIC = str.maketrans("0123456789", "\u0660\u0661\u0662\u0663\u0664\u0665\u0666\u0667\u0668\u0669")
 FULL_WIDTH = str.maketrans("0123456789", "\uff10\uff11\uff12\uff13\uff14\uff15\uff16\uff17\uff18\uff19")
@@ -38,7 +39,7 @@ IN_QUERY |= {"versionTime": MOMENT, "versionId": "1", "wait": "1"}
 SANDBOX_TREE = "/v1/audit-log/test/"
 TEXTS = {
     *("event_type", "encoded", "action", "actor_id", "affected_id"),
-    *("owner", "orphaned", "dormant", "model_hash", "q", "differs"),
+    *("owner", "orphaned", "dormant", "model_hash", "q"),
 }
 BODIES: dict[str, Any] = {
     "suspend": {"reason": "r"},
@@ -88,6 +89,8 @@ def known(world_transaction: None) -> tuple[ApiClient, dict[str, str]]:
     agent, certificate = rows["agents_agent"], rows["certificates_certificate"]
     carded = make_carded_agent(tenant)
     Agent.objects.filter(id__in=[carded.id, agent.id]).update(created_at=MOMENT)
+    asked = {"tenant_id": tenant.id, "blueprint_id": rows["agents_blueprint"].id, "agent_ids": None}
+    renewal = renewing.begin(**asked, actor=ACTOR, now=now())
     ids = {
         "agent_id": agent.id,
         "token_id": rows["delegation_issuedtoken"].id,
@@ -108,7 +111,8 @@ def known(world_transaction: None) -> tuple[ApiClient, dict[str, str]]:
         "applies_to": f"agent:{rows['agents_agent'].id}",
         "stop_id": rows["stops_kindstop"].id,
         "blueprint_id": rows["agents_blueprint"].id,
-        "renewal_id": rows["agents_blueprintrenewal"].id,
+        "differs_from": rows["agents_blueprint"].id,
+        "renewal_id": renewal.id,
         "review_id": rows["reviews_accessreview"].id,
         "approval_id": rows["approvals_approval"].id,
         "serial": certificate.serial_number,

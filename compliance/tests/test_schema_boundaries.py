@@ -424,14 +424,14 @@ def test_repeated_and_unknown_parameters_are_refused(
 ) -> None:
     good = {
         "limit": "1",
-        **dict.fromkeys(("agent_id", "stream_id", "blueprint_id"), str(UUID(int=1))),
+        **dict.fromkeys(("agent_id", "stream_id", "blueprint_id", "differs_from"), str(UUID(int=1))),
         "before": "2026-01-01",
         **dict.fromkeys(
             ("at", "expires_after", "expires_before", "period_start", "period_end"), "2026-01-01"
         ),
     }
     good |= {"from": "0", "after": "2026-01-01", "versionTime": "2026-01-01"}
-    good |= {"owner": "kim@example.com", "orphaned": "true", "dormant": "true", "differs": "true"}
+    good |= {"owner": "kim@example.com", "orphaned": "true", "dormant": "true"}
     good |= dict.fromkeys(("to", "versionId", "wait"), "1")
     value = parameter["schema"].get("enum", [good.get(name, "x")])[0]
 

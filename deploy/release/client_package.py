@@ -42,8 +42,7 @@ NAMES: Final = {
     "crl_of=getRevocationListOfAuthority crl_part=getPartialRevocationList ocsp=askOcsp "
     "ocsp_by_address=askOcspByAddress",
     "blueprints": "list=listBlueprints create=createBlueprint get=getBlueprint update=updateBlueprint "
-    "agents=listBlueprintAgents renew=renewBlueprintAgents renewal=getBlueprintRenewal "
-    "renewals=listBlueprintRenewals",
+    "renew=renewBlueprintAgents renewal=getBlueprintRenewal",
     "certificates": "list=listCertificates get=getCertificate renew=renewCertificate "
     "revoke=revokeCertificate verify=verifyCertificate",
     "decisions": "configuration=getAuthzenConfiguration evaluate=evaluateAccess "

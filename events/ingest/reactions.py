@@ -15,7 +15,7 @@ from cryptography.x509 import ReasonFlags
 from django.conf import settings
 
 from agents import services as agents
-from agents.mailing import tell_owner
+from agents.mailing import tell_owners
 from agents.models import Agent, AgentStatus
 from auditlog import services as auditlog
 from auditlog.models import AuditEntry
@@ -114,7 +114,7 @@ def warn(*, agent: Agent, event: ScoredEvent, strikes: int, now: datetime) -> No
     publish(tenant_id=agent.tenant_id, name=EventName.AGENT_STRIKE, data=data, now=now)
     if not agent.is_observed:
         text = f"{strikes} of {told['of']} strikes: one more before {told['window_ends_at']} stops the agent."
-        tell_owner(agent=agent, subject=f"Agent {agent.name} is one strike from a stop", text=text, now=now)
+        tell_owners(agents=[agent], what="one strike from a stop", text=text, now=now)
 
 
 def stop(*, agent: Agent, event: AnyEvent, strikes: int, now: datetime) -> None:

@@ -78,7 +78,7 @@ TABLES: Final[Mapping[str, Access]] = {
     "api_idempotencyrecord": Access(CHANGE_AND_REMOVE, NOTHING),
     "agents_ownermail": Access(ADD_AND_REMOVE | {"UPDATE (next_attempt_at)"}, secret=frozenset({"sealed"})),
     "agents_blueprintrenewal": Access(APPEND | {"UPDATE (worked_at)", "UPDATE (ended_at)"}),
-    "agents_renewedagent": Access(APPEND | {"UPDATE (outcome)", "UPDATE (replaced_id)", "UPDATE (error)"}),
+    "agents_renewedagent": Access(APPEND | {"UPDATE (outcome)", "UPDATE (error)"}),
     "agents_blueprint": Access(CHANGE),
     **_all(Access(CHANGE), "agents_agent", "delegation_tokenkey", "reports_reportschedule"),
     **_all(Access(CHANGE), "certificates_certificate", "certificates_certificateauthority"),

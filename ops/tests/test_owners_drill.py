@@ -64,7 +64,7 @@ def test_owner_is_told_of_a_strike_a_stop_and_an_ending(stack: Stack) -> None:
 
         done = stack.run("manage", "shell", "--no-imports", "-c", ENDING.format(agent=agent))
         assert done.returncode == 0, done.stdout + done.stderr
-        assert_told("ends within 7 days", "certificate.expiring", float(done.stdout.splitlines()[-1]))
+        assert_told("renewed within 7 days", "certificate.expiring", float(done.stdout.splitlines()[-1]))
 
         began = time.time()
         post("/v1/stops", {"match": {"agent_ids": [agent]}, "reason": "drill"})

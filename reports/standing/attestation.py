@@ -101,7 +101,7 @@ def _last_access_review(agent: Agent, at: datetime) -> Json | None:
 
 
 def _document(agent: Agent, past: PastAgent, frame: Frame) -> Json:
-    known, risk, review = past.known, _risk(past, frame), _last_access_review(agent, frame.end)
+    known, risk = past.known, _risk(past, frame)
     touched = {"agents__agent_id": agent.id, "agents__since__lte": frame.end, "opened_at__lte": frame.end}
     incidents = Incident.objects.for_tenant(agent.tenant_id).filter(**touched)
     return {
@@ -128,7 +128,7 @@ def _document(agent: Agent, past: PastAgent, frame: Frame) -> Json:
         },
         **{role: known.get(role) for role in OWNER_ROLES},
         "risk": risk,
-        "last_access_review": review,
+        "last_access_review": _last_access_review(agent, frame.end),
         "incidents": {
             "count": incidents.count(),
             "newest": [
@@ -140,7 +140,7 @@ def _document(agent: Agent, past: PastAgent, frame: Frame) -> Json:
             ],
         },
         "controls": [_control(*each) for each in _rows(agent, past, frame, incidents).items()],
-        "gaps": list(_gaps(past, frame, has_review=review is not None)),
+        "gaps": list(_gaps(past, frame)),
         "summary": {"model_versions": risk["model_versions"]},
     }
 
@@ -205,18 +205,10 @@ def _control(name: str, rows: dict[str, QuerySet[Any]]) -> Json:
     }
 
 
-def _gaps(past: PastAgent, frame: Frame, *, has_review: bool) -> Iterable[str]:
-    """Yield what the records lack."""
+def _gaps(past: PastAgent, frame: Frame) -> Iterable[str]:
+    """Yield what the records lack by now."""
     for name in sorted({*MEMBERS}.difference(past.known)):
-        yield page.LOST.format(name.replace("_", " "))
-    if past.certificate is None:
-        yield "No certificate had been issued"
-    if past.known.get("permitted_actions", ()) is None:
-        yield "No permitted actions were declared"
-    if past.known.get("owner", ()) is None:
-        yield "Nobody was named as owner"
-    if not has_review:
-        yield "No review of access is on record"
+        yield f"The records do not tell any more: {name.replace('_', ' ')} at that time"
     if (start := covered_from(frame, archived_spans(frame))) is not None:
         yield f"Events received before {start:%Y-%m-%d} were dropped and are not counted"
     if (start := entries_from(frame)) is not None:

@@ -10,8 +10,7 @@ from reports.pdf.sections import DIGESTS, FINGERPRINT, KEYS, KEYS_OF_TEST, SIGNA
 
 LONGEST: Final = 120
 FIRST: Final = 2
-NONE: Final = "none"
-LOST: Final = "The records do not tell any more: {} at that time"
+NONE: Final = "not on record"
 
 
 def render(document: Json, *, digest: str, fingerprint: str) -> bytes:
@@ -46,23 +45,19 @@ def _facts(document: Json) -> dict[str, str]:
             f"issued {_day(certificate['issued_at'])}, ends {_day(certificate['expires_at'])}"
         )
 
-    def known(name: str, text: str) -> str:
-        return "not known" if LOST.format(name) in document["gaps"] else text
-
-    names = ("model", "version", "model_hash")
-    said = [known(name.replace("_", " "), _cut(agent[name] or "", 60)) for name in names]
-    scope = "not declared" if permitted is None else ", ".join(permitted) or "nothing is permitted"
+    model = [_cut(agent[name], 60) for name in ("model", "version", "model_hash") if agent[name]]
+    scope = NONE if permitted is None else ", ".join(permitted) or "nothing is permitted"
     newest = ", ".join(f"{row['reference']} ({row['cause']})" for row in incidents["newest"])
     return {
         "At": f"{document['at']}; made {document['generated_at']}, {document['report_id']}",
         "Tenant": f"{document['tenant']['name']} ({document['environment']})",
         "Agent": f"{agent['did']}, registered {_day(agent['registered_at'])}",
-        "Status": known("status", agent["status"]),
-        "Model": ", ".join(filter(None, said)) or NONE,
+        "Status": agent["status"] or NONE,
+        "Model": ", ".join(model) or NONE,
         "Certificate": stands,
-        "Scope": known("permitted actions", scope),
-        "Owner": known("owner", _person(document["owner"])),
-        "Backup owner": known("backup owner", _person(document["backup_owner"])),
+        "Scope": scope,
+        "Owner": _person(document["owner"]),
+        "Backup owner": _person(document["backup_owner"]),
         "Risk": f"{risk['score']:.2f} ({risk['band']}) over {risk['days']} days",
         "Events": f"{' / '.join(f'{bands[name]:,}' for name in BANDS)} low / medium / high",
         "High-risk events": ", ".join(row["id"] for row in risk["high_risk_events"][:FIRST]) or NONE,

@@ -89,6 +89,7 @@ def test_every_table_of_the_service_has_a_page() -> None:
     # deliveries, incidents and users show.
     derived = {
         "agent_keys_agentkey",
+        "agents_blueprintrenewal",
         "agents_ownermail",
         "agents_renewedagent",
         "api_idempotencyrecord",

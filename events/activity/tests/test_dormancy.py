@@ -13,7 +13,6 @@ from certificates.tests.factories import make_certified_agent, reinstate_agent
 from compliance.core.clock import now
 from compliance.core.json_values import written
 from events.activity.dormancy import end_dormancies, find_dormant
-from events.risk.rolling import LAG, sum_up
 from events.tests.conftest import World, make_world
 from events.tests.factories import store_event
 from webhooks.openapi import EXAMPLE_DATA
@@ -32,7 +31,6 @@ def world() -> World:
 
 
 def sweep(at: datetime) -> int:
-    sum_up(now=at)
     return find_dormant(now=at)
 
 
@@ -88,19 +86,12 @@ def test_next_event_ends_it_and_the_next_silence_is_told_again(world: World) -> 
     assert len(told(world)) == 2
 
 
-def test_summed_event_ends_it_too(world: World) -> None:
-    moment = now()
-    sweep(moment)
-    store_event(world.agent, 0.1, moment + timedelta(minutes=1))
-    sum_up(now=moment + timedelta(minutes=2) + LAG)
+def test_event_ends_it_over_the_api(world: World) -> None:
+    sweep(now())
 
-    assert end_dormancies() == 1
+    answer = world.api.post("/v1/events", world.report())
 
-
-def test_nothing_is_told_by_sums_that_are_too_old(world: World) -> None:
-    sum_up(now=now() - DAY)
-
-    assert find_dormant(now=now()) == 0
+    assert (answer.status_code, end_dormancies()) == (201, 1)
 
 
 def test_suspended_after_the_second_limit(world: World, settings: Any) -> None:

@@ -24,9 +24,9 @@ class Agents(Group[S]):
     @listing("/v1/agents")
     def list(
         self, *, before: datetime | str | None = None, blueprint_id: str | None = None,
-        dormant: bool | None = None, limit: int | None = None, model_hash: str | None = None,
-        orphaned: bool | None = None, owner: str | None = None, q: str | None = None,
-        status: str | None = None
+        differs_from: str | None = None, dormant: bool | None = None, limit: int | None = None,
+        model_hash: str | None = None, orphaned: bool | None = None, owner: str | None = None,
+        q: str | None = None, status: str | None = None
     ) -> results.Agent:
         """List agents, newest first."""
 
@@ -349,13 +349,6 @@ class Blueprints(Group[S]):
     ) -> results.ChangedBlueprint:
         """Change a blueprint."""
 
-    @listing("/v1/blueprints/{blueprint_id}/agents")
-    def agents(
-        self, blueprint_id: str, *, before: datetime | str | None = None, differs: bool | None = None,
-        limit: int | None = None
-    ) -> results.BlueprintAgent:
-        """List the agents of a blueprint but retired ones, newest first."""
-
     @operation("POST", "/v1/blueprints/{blueprint_id}/renew")
     def renew(
         self, blueprint_id: str, *, agent_ids: Sequence[str] | None = None, all_differing: bool | None = None,
@@ -366,12 +359,6 @@ class Blueprints(Group[S]):
     @operation("GET", "/v1/blueprint-renewals/{renewal_id}")
     def renewal(self, renewal_id: str) -> results.BlueprintRenewal:
         """Fetch a renewal of a blueprint's agents."""
-
-    @listing("/v1/blueprints/{blueprint_id}/renewals")
-    def renewals(
-        self, blueprint_id: str, *, before: datetime | str | None = None, limit: int | None = None
-    ) -> results.ListedRenewal:
-        """List the renewals of a blueprint's agents, newest first."""
 
 
 class Certificates(Group[S]):

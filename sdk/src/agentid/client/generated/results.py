@@ -347,17 +347,16 @@ class ChangedBlueprint(Blueprint):
     differing: int
 
 
-class BlueprintAgent(Record):
-    """An agent of a blueprint."""
+class UnrenewedAgent(Record):
+    """An agent that was not brought up to date, or whose certificate was not renewed."""
 
-    id: str
-    name: str
-    status: str
-    differs_in: tuple[str, ...]
+    agent_id: str
+    outcome: str
+    error: str
 
 
-class ListedRenewal(Record):
-    """A renewal, and how far it is."""
+class BlueprintRenewal(Record):
+    """A renewal, how far it is, and where it failed."""
 
     id: str
     blueprint_id: str
@@ -370,19 +369,6 @@ class ListedRenewal(Record):
     failed: int
     started_at: datetime
     ended_at: datetime | None
-
-
-class UnrenewedAgent(Record):
-    """An agent that was not brought up to date, or whose certificate was not renewed."""
-
-    agent_id: str
-    outcome: str
-    error: str
-
-
-class BlueprintRenewal(ListedRenewal):
-    """A renewal, how far it is, and where it failed."""
-
     unrenewed: tuple[UnrenewedAgent, ...]
 
 
