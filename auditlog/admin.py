@@ -42,16 +42,7 @@ from compliance.console import filters
 from compliance.console.access import access_of
 from compliance.console.admin import TenantScopedAdmin
 from compliance.console.context import registered
-from compliance.console.display import (
-    EMPTY,
-    chip,
-    code,
-    column,
-    pretty_json,
-    row_link,
-    short_code,
-    visible,
-)
+from compliance.console.display import EMPTY, chip, code, column, pretty_json, row_link, short_code, visible
 from compliance.console.navigation import NavigationLine
 from compliance.core import environments
 from compliance.core.clock import now
@@ -91,7 +82,6 @@ OUTCOME_TONES = {
 
 
 def linked(entry: AuditEntry, shown: str) -> str:
-    """Link `shown` to the page of the affected row, if it has one."""
     model = PAGES.get(entry.event_type.partition(".")[0])
     if model is None or registered(model) is None or parse_id(entry.affected_id) is None:
         return shown
@@ -151,7 +141,6 @@ def _clamped(entry: AuditEntry) -> SafeString:
 
 
 def _filters(request: HttpRequest) -> QueryDict:
-    """Return the list's filters and search, without its page and order."""
     found = request.GET.copy()
     for name in (PAGE_VAR, ORDER_VAR):
         found.pop(name, None)
@@ -160,8 +149,6 @@ def _filters(request: HttpRequest) -> QueryDict:
 
 @admin.register(AuditEntry)
 class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
-    """Every state change, with its actor."""
-
     navigation = NavigationLine("Evidence", 1, "Audit log", "history")
     related_links = ()
     list_display = (
@@ -230,7 +217,6 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
         return named
 
     def named(self, rows: list[Any]) -> list[Any]:
-        """Return the entries with their actors' names and their places in the tree."""
         add_places(rows)
         return super().named(rows)
 
@@ -266,7 +252,6 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
         ]
 
     def proof_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Answer with the proof file that the API gives."""
         entry = self._entry(request, object_id)
         try:
             with environments.auditing():
@@ -277,7 +262,6 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
         return proof_file(found, entry.id)
 
     def verify_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Show each step from the entry's row to the witnesses."""
         entry = self._entry(request, object_id)
         with environments.auditing():
             found = one_entry.verify(tenant_id=entry.tenant_id, entry_id=str(entry.id), now=now())

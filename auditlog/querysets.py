@@ -28,7 +28,6 @@ class AuditEntryQuerySet(TenantRows["AuditEntry"]):
         return self.filter(event_type__in=names or [beginning])
 
     def by_people(self) -> "AuditEntryQuerySet":
-        """Return the entries of people at the console, not of API keys."""
         return self.filter(actor_kind=ActorKind.PERSON)
 
     def about(self, affected_id: object) -> "AuditEntryQuerySet":

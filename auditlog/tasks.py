@@ -64,7 +64,6 @@ def drop_expired(**kwargs: Any) -> None:
 
 @task(COSIGN)
 def cosign(**kwargs: Any) -> None:
-    """Ask witnesses for cosignatures of the newest checkpoint."""
     try:
         gathering.gather(now=now())
     except WitnessPolicyInvalid as error:
@@ -75,7 +74,6 @@ def cosign(**kwargs: Any) -> None:
 
 @task("auditlog.destroy_ended_keys")
 def destroy_ended_keys(**kwargs: Any) -> None:
-    """Destroy the private halves of retired log keys."""
     keys.destroy_ended(now=now())
 
 

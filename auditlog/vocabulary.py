@@ -195,7 +195,6 @@ class Actor:
 
     @property
     def type(self) -> ActorType:
-        """The actor's type in the words of the interface specification."""
         return _TYPES[self.kind]
 
     @classmethod

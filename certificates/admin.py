@@ -78,7 +78,6 @@ class CertifiedAgentAdmin(AgentAdmin):
 
 
 def state_chip(certificate: models.Certificate) -> str:
-    """Return the status as a chip, with the days left where they are few."""
     moment_now = now()
     status = certificate.status_at(moment_now)
     end = min(certificate.expires_at, certificate.superseded_at or certificate.expires_at)
@@ -103,8 +102,6 @@ class AgentColumn:
 
 
 class KeyFields(SerialColumns):
-    """The certificate and the key of a CA or OCSP responder."""
-
     decoded = column("fields", lambda row: facts(decoded(bytes(row.certificate_der))))
     key = column("key reference", lambda row: code(row.key_uri))
 

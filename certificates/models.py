@@ -82,7 +82,6 @@ class CertificateAuthority(models.Model):
 
     @property
     def as_issuer(self) -> IssuerInfo:
-        """The CA as the pure modules take it."""
         certificate = x509.load_der_x509_certificate(bytes(self.certificate_der))
         return IssuerInfo(certificate, self.certificate_url, self.crl_url, self.ocsp_url)
 
@@ -386,11 +385,7 @@ class WrappingKey(models.Model):
     class Meta:
         ordering = ["-created_at", "-id"]
         constraints = [
-            UniqueConstraint(
-                models.Value(1),
-                condition=Q(retired_at=None),
-                name="certificates_one_key_wraps",
-            )
+            UniqueConstraint(models.Value(1), condition=Q(retired_at=None), name="certificates_one_key_wraps")
         ]
 
     def __str__(self) -> str:

@@ -82,7 +82,6 @@ class CertificateQuerySet(TenantRows["Certificate"]):
         )
 
     def overdue(self, now: datetime) -> "CertificateQuerySet":
-        """Expired, but not marked so yet."""
         return self.filter(status="active", expires_at__lt=now)
 
     def with_status(self, status: str | None, now: datetime) -> "CertificateQuerySet":
@@ -122,7 +121,6 @@ class CertificateQuerySet(TenantRows["Certificate"]):
         return latest.annotate(console_state=state).values("console_state")[:1]
 
     def unpublished(self) -> "CertificateQuerySet":
-        """Certificates that no list shows yet."""
         return self.filter(first_crl_number=None)
 
     def latest_of(self, agent: "Agent | UUID") -> "Certificate | None":

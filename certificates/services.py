@@ -19,12 +19,7 @@ from auditlog import services as auditlog
 from auditlog.models import AuditEntry
 from auditlog.vocabulary import Actor, AuditAction
 from certificates import errors
-from certificates.models import (
-    Certificate,
-    CertificateStatus,
-    EndedHold,
-    WrappedAgentKey,
-)
+from certificates.models import Certificate, CertificateStatus, EndedHold, WrappedAgentKey
 from certificates.pki.reasons import ADMINISTRATIVE, encode_entry, reason_code
 from certificates.querysets import CertificateQuerySet
 from compliance.core import environments

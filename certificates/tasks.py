@@ -47,20 +47,17 @@ def publish_crl(*, authority_id: str, **kwargs: Any) -> None:
 
 @task("certificates.publish_due_crls")
 def publish_due_crls(**kwargs: Any) -> None:
-    """Publish all lists that are due."""
     with _patience("revocation lists not published"):
         publication.publish_due(actor=Actor.system("certificates.publish_due_crls"), now=now())
 
 
 @task("certificates.supersede")
 def supersede(**kwargs: Any) -> None:
-    """Revoke renewed certificates whose overlap with their successor is over."""
     _in_rounds(services.supersede_due, "certificates superseded")
 
 
 @task("certificates.expire")
 def expire(**kwargs: Any) -> None:
-    """Mark and announce certificates that are past their end."""
     _in_rounds(services.expire_due, "certificates expired")
 
 
@@ -79,14 +76,12 @@ def _in_rounds(sweep: Callable[..., int], done: str) -> None:
 
 @task("certificates.maintain_responders")
 def maintain_responders(**kwargs: Any) -> None:
-    """Renew OCSP responders at half their life and remove expired ones."""
     with _patience("OCSP responders not renewed"):
         responders.maintain(actor=Actor.system("certificates.maintain_responders"), now=now())
 
 
 @task(FILL)
 def fill_key_pool(**kwargs: Any) -> None:
-    """Fill the key pool of the environment."""
     with _patience("key pool not filled"):
         key_pool.refill(now=now())
 

@@ -22,30 +22,20 @@ from certificates.serializers import (
     RevocationSerializer,
 )
 from compliance.api.gate import Scope
-from compliance.api.pagination import (
-    newest_first,
-    ok,
-    read_choice,
-    read_id,
-    read_moment,
-)
+from compliance.api.pagination import newest_first, ok, read_choice, read_id, read_moment
 from compliance.api.rest.requests import ApiRequest
-from compliance.api.rest.schema import (
-    MOMENT,
-)
+from compliance.api.rest.schema import MOMENT
 from compliance.api.rest.views import ApiViewSet, listing, operation, validated
 from compliance.core.clock import now
 
 
 def issues(operation_id: str, summary: str, **described: Any) -> Any:
-    """The operation of an endpoint that issues a certificate."""
     described["e503"] = "KMS signing service unavailable"
     scope, answer = Scope.CERTIFICATES_ISSUE, CertificateSerializer
     return operation(operation_id, summary, scope, answer, status=201, repeats=True, **described)
 
 
 def changes_agent(operation_id: str, summary: str, **described: Any) -> Any:
-    """The operation of an endpoint that changes an agent's status for a reason."""
     described |= {"request": ReasonSerializer, "e404": "Agent not found"}
     return operation(operation_id, summary, Scope.AGENTS_WRITE, AgentSerializer, **described)
 
@@ -63,9 +53,7 @@ def _issued(request: ApiRequest, service: Callable[..., Certificate], **target: 
 
 def _changed(request: ApiRequest, service: Callable[..., Agent], agent_id: str) -> Response:
     agent = service(
-        agent_id=agent_id,
-        reason=validated(ReasonSerializer, request)["reason"],
-        **caller_of(request),
+        agent_id=agent_id, reason=validated(ReasonSerializer, request)["reason"], **caller_of(request)
     )
     return ok(shown_agent(agent))
 

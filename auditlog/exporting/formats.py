@@ -27,7 +27,6 @@ class JsonLines:
     media_type = "application/jsonl; charset=utf-8"
 
     def header(self, header: Mapping[str, Any]) -> bytes:
-        """Return what stands before the entries."""
         return _json(header) + b"\n"
 
     def entry(self, index: int, disclosure: Mapping[str, Any], path: list[str]) -> bytes:
@@ -35,7 +34,6 @@ class JsonLines:
         return _json({"index": index, "entry": disclosure, "path": path}) + b"\n"
 
     def footer(self, footer: Mapping[str, Any]) -> bytes:
-        """Return what stands after the entries."""
         return _json(footer) + b"\n"
 
 

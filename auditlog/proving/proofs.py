@@ -112,7 +112,6 @@ def proof(*, tenant_id: UUID, entry_id: str, now: datetime) -> str:
 
 
 def prove(sealed: SealedEntry, under: SignedHead) -> str:
-    """Return the proof that the entry is in the tree of the checkpoint."""
     extra = json.dumps(sealed.disclosure(), ensure_ascii=False, separators=(",", ":"))
     path = StoredTiles().inclusion_path(sealed.index, under.size)
     head = f"{PROOF_HEADER}\nextra {b64_encode(extra.encode())}\nindex {sealed.index}\n"
@@ -154,7 +153,6 @@ PRIVATE = "private, no-cache"
 
 
 def proof_file(found: str, entry_id: object) -> HttpResponse:
-    """Return the proof as a file to store."""
     name = f'attachment; filename="{entry_id}.tlog-proof"'
     headers = {"Cache-Control": PRIVATE, "Content-Disposition": name}
     return HttpResponse(found, content_type=TEXT, headers=headers)

@@ -27,7 +27,6 @@ class WitnessReport:
 
     @property
     def contradicts(self) -> bool:
-        """Return whether the witness knows another tree of this log."""
         return gathering.contradicts(self.problem)
 
 
@@ -56,7 +55,6 @@ class LogState:
 
 
 def log_state(*, now: datetime) -> LogState:
-    """Return the state of the current environment's log."""
     # The newest checkpoint first: a tree read after it is as large at least.
     newest = latest_checkpoint()
     published, tree = published_checkpoint(now=now, newest=newest), head()

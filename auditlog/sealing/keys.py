@@ -96,12 +96,10 @@ def sign_document(document: bytes, *, key: LogKey) -> bytes:
 
 
 def public_half(key: LogKey) -> Ed25519PublicKey:
-    """Return the key that verifies what `sign_document` signed."""
     return Ed25519PublicKey.from_public_bytes(bytes(key.public_key))
 
 
 def verifier_key(key: LogKey) -> VerifierKey:
-    """Return the public half of a key; encoded, it is a line of text."""
     return VerifierKey.ed25519(key.name, bytes(key.public_key))
 
 

@@ -32,20 +32,16 @@ class SealedEntry:
     erased: dict[str, str]
 
     def leaf(self) -> bytes:
-        """Return the leaf's octets."""
         return leaf_data(self.row, self.salts, self.erased)
 
     def hash(self) -> bytes:
-        """Return the leaf's hash."""
         return entry_hash(self.row, self.salts, self.erased)
 
     def disclosure(self) -> dict[str, Any]:
-        """Return what opens the leaf."""
         return disclosure(self.row, self.salts, self.erased)
 
 
 def entry_row(row: Sequence[Any]) -> EntryRow:
-    """Read the last columns of a row as an entry."""
     return EntryRow._make(row[-_WIDTH:])
 
 
@@ -76,7 +72,6 @@ def sealed_among(
 
 
 def sealed_entry(row: Sequence[Any]) -> SealedEntry:
-    """Read index, salts, erased commitments and the columns of an entry."""
     index, salts, erased = row[:3]
     return SealedEntry(index, entry_row(row), bytes(salts or b""), _erased_parts(erased))
 

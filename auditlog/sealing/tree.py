@@ -72,7 +72,6 @@ class Backlog:
 
 
 def backlog() -> Backlog:
-    """Return what the newest checkpoint does not cover."""
     return Backlog(*sql.query(_BACKLOG)[0])
 
 
@@ -155,7 +154,6 @@ class StoredTiles:
         return found
 
     def put(self, changed: dict[Coordinates, bytes]) -> None:
-        """Use these tiles from now on."""
         self._known |= changed
 
     def fetch(self, level: int, index: int) -> bytes:
@@ -174,7 +172,6 @@ class StoredTiles:
         return tiles.subtree(self.fetch, start, end)
 
     def root(self, size: int) -> bytes:
-        """Return the root of the first `size` leaves."""
         return tiles.root(self.fetch, size)
 
     def root_or_nothing(self, size: int) -> bytes:

@@ -16,12 +16,10 @@ Span = tuple[int, int]  # of leaves: the first, and the one after the last
 
 
 def leaf_hash(data: bytes) -> bytes:
-    """Return the hash of a leaf with this content."""
     return sha256(b"\x00" + data).digest()
 
 
 def node_hash(left: bytes, right: bytes) -> bytes:
-    """Return the hash of the node above these two."""
     return sha256(b"\x01" + left + right).digest()
 
 

@@ -118,7 +118,6 @@ class VerifierKey:
         return Signature(self.name, self.key_id, value)
 
     def is_named_in(self, signature: Signature) -> bool:
-        """Return whether the signature says that this key made it."""
         return (self.name, self.key_id) == (signature.name, signature.key_id)
 
     def verify(self, text: str, signature: Signature) -> None:

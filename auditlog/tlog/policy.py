@@ -139,7 +139,6 @@ class Trust:
 
     @classmethod
     def of(cls, keys: Collection[VerifierKey], policy: Policy | None) -> "Trust":
-        """Trust these keys and those of the policy's logs."""
         return cls((*keys, *(policy.logs if policy else ())), policy)
 
     def checkpoint(self, note: Note) -> Checkpoint:

@@ -106,5 +106,4 @@ def subtree(fetch: Fetch, start: int, end: int) -> bytes:
 
 
 def root(fetch: Fetch, size: int) -> bytes:
-    """Return the root of the first `size` leaves."""
     return tree_root(size, partial(subtree, fetch))

@@ -16,8 +16,6 @@ class LogOutcome(StrEnum):
 
 
 class Damage(StrEnum):
-    """The kinds of damage."""
-
     CHANGED = "changed"
     MISSING = "missing"
     SWAPPED = "swapped"

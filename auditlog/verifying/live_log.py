@@ -97,7 +97,6 @@ class RecountedTree:
         self._tiles: dict[Coordinates, bytes] = {}
 
     def add(self, leaves: Iterable[bytes], count: int) -> dict[Coordinates, bytes]:
-        """Add so many leaf hashes; return the tiles that they change."""
         changed = extended(self.size, self.edge, leaves)
         self._tiles = self.edge | changed
         self.size += count

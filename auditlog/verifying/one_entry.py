@@ -51,13 +51,10 @@ class CheckedStep:
 
 @dataclass(frozen=True)
 class EntryCheck:
-    """The steps in their order."""
-
     steps: tuple[CheckedStep, ...]
 
     @property
     def outcome(self) -> StepOutcome:
-        """The worst outcome of a step."""
         outcomes = {step.outcome for step in self.steps}
         worst_first = (StepOutcome.FAILED, StepOutcome.OPEN, StepOutcome.PASSED)
         return next(each for each in worst_first if each in outcomes)

@@ -22,8 +22,6 @@ KEY_FILE = "key"  # the public key as a vkey on the first line, the private one 
 
 @dataclass(frozen=True)
 class WitnessKey:
-    """The key that cosigns, and the public key that verifies what it made."""
-
     public: VerifierKey
     private: Ed25519PrivateKey
 

@@ -47,7 +47,6 @@ class WitnessServer(ThreadingHTTPServer):
         return True
 
     def renew(self, connection: Any) -> None:
-        """Let the connection live for another request."""
         self._deadlines[connection] = time.monotonic() + self._request_seconds
 
     def service_actions(self) -> None:
@@ -70,8 +69,6 @@ class WitnessServer(ThreadingHTTPServer):
 
 
 class WitnessHandler(BaseHTTPRequestHandler):
-    """One connection, with any number of requests one after the other."""
-
     server: WitnessServer
     protocol_version = default_request_version = "HTTP/1.1"
     server_version, sys_version = "audit-witness", ""

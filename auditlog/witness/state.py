@@ -35,7 +35,6 @@ class StateFolder:
         os.close(self._descriptor)
 
     def names(self, suffix: str) -> Iterator[str]:
-        """Yield the names of the files that end so."""
         return (path.name for path in sorted(self._path.iterdir()) if path.name.endswith(suffix))
 
     def read(self, name: str) -> bytes | None:

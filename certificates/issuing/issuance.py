@@ -16,13 +16,7 @@ from agents.risk import band_of
 from auditlog.vocabulary import Actor, AuditAction
 from certificates import errors
 from certificates.issuing import key_pool
-from certificates.models import (
-    Certificate,
-    CertificateAuthority,
-    CertificateStatus,
-    Issuance,
-    IssuanceState,
-)
+from certificates.models import Certificate, CertificateAuthority, CertificateStatus, Issuance, IssuanceState
 from certificates.pki import MAX_LIFETIME
 from certificates.pki.identity_extension import IdentityClaims
 from certificates.pki.lint import LeafExpectation, LintError, sign_leaf
@@ -64,12 +58,7 @@ def issue(*, tenant_id: UUID, agent_id: Any, actor: Actor, now: datetime) -> Cer
 
 
 def renew(
-    *,
-    tenant_id: UUID,
-    certificate_id: Any,
-    overlap: timedelta = timedelta(0),
-    actor: Actor,
-    now: datetime,
+    *, tenant_id: UUID, certificate_id: Any, overlap: timedelta = timedelta(0), actor: Actor, now: datetime
 ) -> Certificate:
     """Supersede a certificate by one with a new key, for the agent's profile of today.
 

@@ -75,13 +75,11 @@ def put_back(*, key: KeyRef, now: datetime) -> None:
 
 
 def storage() -> KeyStorage:
-    """Return the storage of new agents' keys."""
     is_wrapped = settings.AGENT_KEYS == KeyStorage.WRAPPED
     return KeyStorage.WRAPPED if is_wrapped else KeyStorage.RESIDENT
 
 
 def waiting() -> int:
-    """Number of keys in the pool that new agents may get."""
     return PooledKey.objects.filter(storage=storage().value).count()
 
 

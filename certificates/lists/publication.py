@@ -83,8 +83,6 @@ INSERT INTO certificates_revocationlistpart (revocation_list_id, position, body)
 
 @dataclass(frozen=True)
 class PublicationLease:
-    """The right of one process to make a CA's lists, for `LEASE`."""
-
     authority_id: UUID
     holder: UUID
 
@@ -322,7 +320,6 @@ def _holding(lease: PublicationLease) -> Iterator[CertificateAuthority]:
 
 
 def _newest(authority: CertificateAuthority) -> dict[str, RevocationList]:
-    """The newest list of each scope, without deltas, which age with the full list."""
     lists = RevocationList.objects.filter(authority=authority).exclude(scope=DELTA)
     return {found.scope: found for found in lists.order_by("scope", "-number").distinct("scope")}
 

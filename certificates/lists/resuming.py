@@ -32,8 +32,6 @@ REASON: Final = "Revoked before the database was restored"
 
 
 class ListedRevocation(NamedTuple):
-    """An entry of a list."""
-
     revoked_at: datetime
     code: ReasonFlags
 

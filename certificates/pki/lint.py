@@ -63,7 +63,6 @@ class LeafExpectation:
 def sign_leaf(
     builder: x509.CertificateBuilder, *, key: rsa.RSAPrivateKey, expected: LeafExpectation
 ) -> x509.Certificate:
-    """`sign_linted` an agent's certificate."""
     return sign_linted(builder, key, expected.issuer, lambda draft: leaf_findings(draft, expected))
 
 

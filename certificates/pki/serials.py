@@ -23,7 +23,6 @@ _WITH_COLONS = re.compile(r"(?:00:){0,12}[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){19}")
 
 
 def new_serial(environment: Environment) -> int:
-    """A serial number for one certificate."""
     marker = LENGTH_BIT | (TEST_BIT if environment is Environment.TEST else 0)
     return marker | secrets.randbits(RANDOM_BITS)
 

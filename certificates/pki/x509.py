@@ -46,8 +46,6 @@ class CertificateProfile:
 
 @dataclass(frozen=True)
 class CertifiedAgent:
-    """The agent to which a certificate is issued; `resolver_url` is the address of its DID document."""
-
     agent_id: UUID
     name: str
     resolver_url: str
@@ -177,7 +175,6 @@ def read_claims(certificate: x509.Certificate, profile: CertificateProfile) -> I
 
 
 def key_usage(*granted: str) -> x509.KeyUsage:
-    """A key usage with only these bits."""
     return x509.KeyUsage(**{name: name in granted for name in KEY_USES})
 
 

@@ -33,10 +33,7 @@ TOKEN_SCHEMES: Final[dict[str, dict[str, str]]] = {
         "bearerFormat": "delegation+jwt",
         "description": "A delegation token of the service that certified this agent.",
     },
-    "dpop": {
-        "scheme": "DPoP",
-        "description": "A delegation token bound to the caller's key (RFC 9449).",
-    },
+    "dpop": {"scheme": "DPoP", "description": "A delegation token bound to the caller's key (RFC 9449)."},
 }
 LONGEST_WAIT_SECONDS: Final = 5.0
 _signing: Final = SharedSlots(1)
@@ -59,7 +56,6 @@ class CardFacts:
 
 
 def content_of(facts: CardFacts) -> dict[str, Any]:
-    """The card without its signatures."""
     wishes = facts.wishes
     identity = {
         "uri": EXTENSION,

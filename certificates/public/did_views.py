@@ -100,12 +100,10 @@ class DidHistory:
     retired_at: datetime | None
 
     def number_at(self, moment: datetime) -> int:
-        """The number of the version in force then; 0 before the first."""
         return bisect_right(self.versions, moment, key=lambda version: version.since)
 
 
 def history_of(agent: Agent, *, now: datetime) -> DidHistory:
-    """The versions up to now, of the current environment's rows."""
     first = agent.created_at
     content: dict[datetime, UUID | None] = {first: None}
     for start, end, certificate_id in sorted(_times_in_force(agent)):

@@ -10,13 +10,7 @@ from django.db.models import Model
 
 from agents.models import Agent, AgentStatus
 from certificates.errors import CertificateNotFound
-from certificates.models import (
-    AGENT_AND_LATEST,
-    Certificate,
-    CertificateStatus,
-    EndedHold,
-    ValidityStatus,
-)
+from certificates.models import AGENT_AND_LATEST, Certificate, CertificateStatus, EndedHold, ValidityStatus
 from certificates.pki.serials import environment_of, format_serial, parse_serial
 from compliance.core import environments
 from compliance.core.environments import Environment
@@ -92,7 +86,6 @@ def verify(*, serial: str, now: datetime) -> Verification:
 
 
 def query_of(serials: Iterable[int]) -> Query:
-    """The statement that finds certificates by serial number."""
     return Query(_WITH_SERIALS, [sql.array(map(format_serial, serials))])
 
 

@@ -233,7 +233,6 @@ class KeyBackend(ABC):
         return self.generate_in(self.main_label, P256, label, keep_public=True)
 
     def generate_ed25519(self, *, label: str) -> Ed25519KeyRef:
-        """Generate an Ed25519 key pair that can only sign."""
         key = self.generate_in(self.main_label, ED25519, label, keep_public=True)
         # The public key is the end of its SubjectPublicKeyInfo (RFC 8410 §4).
         return Ed25519KeyRef(key.uri, key.spki[-ED25519_OCTETS:])
@@ -274,7 +273,6 @@ class KeyBackend(ABC):
         """Read the public key as SubjectPublicKeyInfo DER; raises `KeyNotFound`."""
 
     def public_key(self, uri: str) -> AnyPublicKey:
-        """Read the public key; raises `KeyNotFound`."""
         return cast("AnyPublicKey", load_der_public_key(self.spki(uri)))
 
     @abstractmethod

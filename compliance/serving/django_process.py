@@ -195,7 +195,6 @@ def serve_socket(application: WsgiApplication, slot: socket.socket) -> None:
 
 
 def answer_of(application: WsgiApplication, request: Received) -> Answer | OpenAnswer:
-    """The application's answer, perhaps with its body still to be made; 500 where it met a defect."""
     with correlation.use(request.correlation):
         try:
             return begin(application, environ_of(request))

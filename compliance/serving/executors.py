@@ -125,7 +125,6 @@ class Executors:
         self._deferred: dict[Environment, DeferredThreads] = {}
 
     def of(self, endpoint: Endpoint[Any, Any], environment: Environment) -> Work:
-        """The worker of an endpoint in an environment."""
         name = type(endpoint), environment
         if name not in self._workers:
             deferred = self._deferred.setdefault(environment, DeferredThreads())

@@ -61,7 +61,6 @@ class FastPath:
         self._executors = Executors()
 
     async def close(self) -> None:
-        """Finish what waits, and close the connections."""
         await self._executors.close()
         await self._client.close()
         self._keys.close()

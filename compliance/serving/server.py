@@ -48,7 +48,6 @@ class Server:
         self._unanswered = 0
 
     async def close(self) -> None:
-        """Close connections, once the requests under way are answered."""
         if self._fast_path is not None:
             await self._fast_path.close()
         self._views.close()

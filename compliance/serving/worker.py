@@ -55,9 +55,7 @@ class LoopWorker(Worker):
         environments.limit_process(environments.SERVING_SECONDS)
         site: Site = self.wsgi
         views = DjangoProcess.fork(
-            site.application,
-            threads=settings.WEB_THREADS,
-            inherited=[one.fileno() for one in self.sockets],
+            site.application, threads=settings.WEB_THREADS, inherited=[one.fileno() for one in self.sockets]
         )
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(self._serve(views, site.fast_path()))

@@ -110,7 +110,6 @@ class Command(ServiceCommand):
         self.stdout.write("  " + "  ".join(f"{name}={value}" for name, value in verdict.counts.items()))
 
     def _fail(self, message: str, code: int) -> None:
-        """Whatever prevents a verification, nothing can be told."""
         super()._fail(message, EXIT_CODES[LogOutcome.CANNOT_TELL])
 
 

@@ -47,7 +47,6 @@ class Command(ServiceCommand):
 
 
 def _read(path: Path) -> KeptList:
-    """Read a list of the current environment. Raises: Invalid."""
     try:
         found = recognized(parse_list(path.read_bytes()))
     except OSError as error:

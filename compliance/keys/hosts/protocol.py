@@ -94,7 +94,6 @@ def types_of(operation: str) -> tuple[Any, Any]:
 
 
 def send(connection: socket.socket, message: KeyHostRequest | KeyHostResponse, *, seconds: float) -> None:
-    """Send the only message of this side."""
     connection.settimeout(seconds)
     connection.sendall(encode(message))
     connection.shutdown(socket.SHUT_WR)

@@ -116,7 +116,6 @@ class KeyHostServer:
                 self._connections.release()
 
     def _respond(self, request: KeyHostRequest) -> KeyHostResponse:
-        """Perform a request; its every error becomes a response."""
         types, _ = protocol.types_of(request.operation)
         arguments = protocol.decode(request.arguments, types)
         try:

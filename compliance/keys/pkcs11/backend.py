@@ -40,12 +40,7 @@ from compliance.keys.pkcs11.token import (
     TokenSession,
     TokenSessions,
 )
-from compliance.keys.pkcs11.wrapping import (
-    make_wrapped,
-    make_wrapping_key,
-    sign_wrapped,
-    wrap_anew,
-)
+from compliance.keys.pkcs11.wrapping import make_wrapped, make_wrapping_key, sign_wrapped, wrap_anew
 from compliance.keys.uri import Pkcs11Uri, build, parse
 from compliance.observing import metrics
 

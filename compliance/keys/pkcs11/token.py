@@ -107,7 +107,6 @@ class TokenSession:
         return self.login.wrapping_keys
 
     def mechanisms(self) -> set[int]:
-        """Return the numbers of the mechanisms that the token offers."""
         return set(self.login.token.slot.get_mechanisms())
 
     def find(self, object_class: ObjectClass, key_id: bytes) -> list[Any]:

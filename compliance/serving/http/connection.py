@@ -375,7 +375,6 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def end_if_idle(self) -> None:
-        """Close a connection on which no request is under way."""
         if self.idle_since < math.inf:
             self._transport.close()
 

@@ -17,7 +17,6 @@ class AnswerWriter:
         self._writable: asyncio.Future[None] | None = None
 
     def pause(self) -> None:
-        """The client does not take what was written."""
         self._writable = asyncio.get_running_loop().create_future()
 
     def resume(self) -> None:
