@@ -55,8 +55,6 @@ class CertificateAuthority(models.Model):
     crl_shards = models.PositiveSmallIntegerField(default=0)
     crl_number = models.PositiveBigIntegerField(default=0)
     crl_completed = models.PositiveBigIntegerField(default=0)
-    crl_lease_holder = models.UUIDField(null=True)
-    crl_lease_until = models.DateTimeField(null=True)
     not_before = models.DateTimeField()
     not_after = models.DateTimeField()
     retired_at = models.DateTimeField(null=True)

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from auditlog.errors import PublicationStopped, WitnessPolicyInvalid
 from auditlog.models import SignedHead, WitnessState
 from auditlog.sealing.keys import origin
 from auditlog.sealing.tree import StoredTiles, latest_checkpoint
-from auditlog.submitting.submission import SubmissionFailed, WitnessIsAt, submit
+from auditlog.submitting.submission import WitnessAnswer, submit
 from auditlog.tlog.lines import TlogError
 from auditlog.tlog.notes import Note, Signature
 from auditlog.tlog.policy import NONE, Policy, TrustedWitness
@@ -27,22 +27,11 @@ from compliance.core import environments
 
 log = logging.getLogger(__name__)
 
-DEADLINE_SECONDS: Final = 5.0
 REST: Final = timedelta(seconds=8)
 """A witness that failed is not asked again for so long."""
 MAX_PROBLEM: Final = 255
 ROLLED_BACK: Final = "it was rolled back"
 REFUSED_PROOF: Final = (409, 422)  # C2SP tlog-witness: another root of this size; not consistent
-
-
-@dataclass(frozen=True)
-class WitnessAnswer:
-    """A witness's answer: a cosignature, or a size to prove from and a problem in words."""
-
-    witness: TrustedWitness
-    cosignature: Signature | None = None
-    size: int | None = None
-    problem: str = ""
 
 
 def policy() -> Policy | None:
@@ -150,23 +139,11 @@ def _submitted(newest: SignedHead, asked: Sequence[tuple[TrustedWitness, int]]) 
 
 def _submit(newest: SignedHead, asked: tuple[TrustedWitness, int], proof: list[bytes]) -> WitnessAnswer:
     witness, old_size = asked
-    try:
-        cosignature = submit(
-            str(witness.url),
-            old_size=old_size,
-            proof=proof,
-            note=newest.note,
-            key=witness.key,
-            deadline=DEADLINE_SECONDS,
-            ca_file=settings.AUDIT_WITNESS_CA_FILE or None,
-        )
-    except WitnessIsAt as error:
-        has_more = f"The witness has cosigned {error.size} entries, this log has {newest.size}: {ROLLED_BACK}"
-        problem = has_more if error.size > newest.size else str(error)
-        return WitnessAnswer(witness, size=error.size, problem=problem)
-    except SubmissionFailed as error:
-        return WitnessAnswer(witness, problem=str(error))
-    return WitnessAnswer(witness, cosignature)
+    answer = submit(witness, old_size=old_size, proof=proof, note=newest.note)
+    if answer.size is None or answer.size <= newest.size:
+        return answer
+    has_more = f"The witness has cosigned {answer.size} entries, this log has {newest.size}: {ROLLED_BACK}"
+    return replace(answer, problem=has_more)
 
 
 def _note_state(answer: WitnessAnswer, newest: SignedHead, now: datetime) -> None:

@@ -19,10 +19,17 @@ from certificates.issuing import key_pool
 from certificates.models import Certificate, CertificateAuthority, CertificateStatus, Issuance, IssuanceState
 from certificates.pki import MAX_LIFETIME
 from certificates.pki.identity_extension import IdentityClaims
-from certificates.pki.lint import LeafExpectation, LintError, sign_leaf
+from certificates.pki.lint import LintError, sign_leaf
 from certificates.pki.names import certificate_base_url
 from certificates.pki.serials import format_serial, new_serial, shard_of
-from certificates.pki.x509 import CertificateProfile, CertifiedAgent, Validity, leaf_builder, read_claims
+from certificates.pki.x509 import (
+    CertificateProfile,
+    CertifiedAgent,
+    LeafExpectation,
+    Validity,
+    leaf_builder,
+    read_claims,
+)
 from certificates.services import announce, mark_expired, record, supersede_from
 from compliance.api.rate_limits import refusal
 from compliance.core import environments
@@ -208,14 +215,8 @@ def _certified(agent: Agent, prepared: Prepared, now: datetime) -> Certificate:
     lifetime = settings.HIGH_RISK_CERTIFICATE_VALIDITY if is_high else settings.CERTIFICATE_VALIDITY
     lifetime = min(lifetime, timedelta(days=agent.validity_days or MOST_DAYS))
     within = Validity.of(issuer.certificate)
-    builder = leaf_builder(
-        agent=expected.agent,
-        public_key=key.public_key,
-        serial=serial,
-        validity=Validity.lasting(min(lifetime, MAX_LIFETIME), now=now, within=within),
-        issuer=issuer,
-        profile=profile,
-    )
+    validity = Validity.lasting(min(lifetime, MAX_LIFETIME), now=now, within=within)
+    builder = leaf_builder(expected, validity=validity)
     signed = sign_leaf(builder, key=rsa_private_key(authority.key_uri), expected=expected)
     return Certificate(
         tenant_id=agent.tenant_id,

@@ -2,13 +2,11 @@
 
 import logging
 import time
-from contextlib import suppress
 from datetime import datetime
 from typing import Final
 from uuid import UUID
 
 from django.conf import settings
-from redis.exceptions import RedisError
 
 from certificates.errors import KeysTaken
 from certificates.issuing import wrapped_keys
@@ -19,7 +17,7 @@ from compliance.core.shares import AllTaken, SharedSlots
 from compliance.core.tasks import enqueue, enqueue_on_commit
 from compliance.keys.base import KeyRef, KeyStorage
 from compliance.keys.registry import backend_for
-from compliance.stores import redis
+from compliance.stores import session_locks
 
 log = logging.getLogger(__name__)
 
@@ -29,8 +27,7 @@ GENERATING: Final = SharedSlots(2)
 """Keys that a process makes at once for requests."""
 WAIT_SECONDS: Final = 10.0
 TURN_SECONDS: Final = 20.0
-LEASE_SECONDS: Final = 50
-"""`TURN_SECONDS` and one slow key generation; after a kill no process fills the pool for as long."""
+FILLING: Final = 0x706F6F6C  # "pool": the key of the advisory lock of the one that fills
 
 
 def take_for(intent: Issuance) -> KeyRef | None:
@@ -100,21 +97,11 @@ def fill(*, now: datetime, size: int | None = None, seconds: float | None = None
 
 
 def refill(*, now: datetime) -> int:
-    """Fill the pool from a worker, one of an environment at a time, for `TURN_SECONDS`, then again.
-
-    Without Redis several may fill it at once.
-    """
-    lease = redis.client().lock(redis.key("key-pool", "filling"), timeout=LEASE_SECONDS, blocking=False)
-    try:
-        if not lease.acquire():
+    """Fill the pool from a worker, one of an environment at a time, for `TURN_SECONDS`, then again."""
+    with session_locks.locked(FILLING) as is_mine:
+        if not is_mine:
             return 0
-    except RedisError:
-        log.warning("the key pool is filled without a lease")
-    try:
         made = fill(now=now, seconds=TURN_SECONDS)
-    finally:
-        with suppress(RedisError):  # also a lease that was never held
-            lease.release()
     if waiting() < settings.KEY_POOL_SIZE:
         enqueue(FILL)
     return made

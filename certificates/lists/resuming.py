@@ -194,9 +194,7 @@ def _advance(authority: CertificateAuthority, published: list[int], actor: Actor
         since = newest.this_update if newest else locked.created_at
         missed = ceil(max(0.0, (now - since).total_seconds())) * ROUNDS_A_SECOND
         locked.crl_number = max([last_known + missed, *published])
-        # The process that held the lease went with the database that was replaced.
-        locked.crl_lease_holder = locked.crl_lease_until = None
-        locked.save(update_fields=["crl_number", "crl_lease_holder", "crl_lease_until"])
+        locked.save(update_fields=["crl_number"])
         RevocationList.objects.filter(authority=locked).delete()
         auditlog.record(
             tenant_id=SERVICE_TENANT_ID,

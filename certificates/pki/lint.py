@@ -4,7 +4,6 @@ A draft has a signature of zeros. What was signed is then compared with what was
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, NoReturn
 
@@ -22,10 +21,8 @@ from certificates.pki import MAX_LIFETIME
 from certificates.pki.identity_extension import InvalidExtension
 from certificates.pki.serials import environment_of
 from certificates.pki.x509 import (
-    CertificateProfile,
-    CertifiedAgent,
     IssuerInfo,
-    PublicKey,
+    LeafExpectation,
     Validity,
     key_usage,
     read_claims,
@@ -47,17 +44,6 @@ class LintError(Exception):
     def __init__(self, findings: list[str]) -> None:
         self.findings = findings
         super().__init__("; ".join(findings))
-
-
-@dataclass(frozen=True)
-class LeafExpectation:
-    """The required contents of an agent's certificate, and its issuer."""
-
-    agent: CertifiedAgent
-    public_key: PublicKey
-    serial: int
-    issuer: IssuerInfo
-    profile: CertificateProfile
 
 
 def sign_leaf(

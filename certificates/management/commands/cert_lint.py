@@ -10,8 +10,15 @@ from django.conf import settings
 
 from certificates.models import Certificate
 from certificates.pki.identity_extension import IdentityClaims, InvalidExtension
-from certificates.pki.lint import LeafExpectation, is_issued_by, leaf_findings
-from certificates.pki.x509 import CertificateProfile, CertifiedAgent, PublicKey, Validity, read_claims
+from certificates.pki.lint import is_issued_by, leaf_findings
+from certificates.pki.x509 import (
+    CertificateProfile,
+    CertifiedAgent,
+    LeafExpectation,
+    PublicKey,
+    Validity,
+    read_claims,
+)
 from compliance.core.commands import CheckCommand
 
 
