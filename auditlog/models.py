@@ -68,9 +68,6 @@ class PendingEntry(models.Model):
     id = models.BigAutoField(primary_key=True)
     entry_id = models.UUIDField()
 
-    def __str__(self) -> str:
-        return str(self.entry_id)
-
 
 class Leaf(models.Model):
     """The place of an entry in the tree, with the salts of its commitments (`auditlog.leaves`).
@@ -82,9 +79,6 @@ class Leaf(models.Model):
     entry_id = models.UUIDField(unique=True)
     salts = models.BinaryField()
     erased = models.JSONField(null=True)
-
-    def __str__(self) -> str:
-        return f"{self.index}"
 
 
 class TreeTile(models.Model):
@@ -98,9 +92,6 @@ class TreeTile(models.Model):
     class Meta:
         db_table = "auditlog_tile"
 
-    def __str__(self) -> str:
-        return f"{self.level}/{self.index}"
-
 
 class TreeHead(models.Model):
     """The one row of the tree's size and root; `minimum_index` is the first entry whose contents are kept."""
@@ -112,9 +103,6 @@ class TreeHead(models.Model):
 
     class Meta:
         constraints = [CheckConstraint(condition=Q(id=1), name="auditlog_one_tree")]
-
-    def __str__(self) -> str:
-        return f"{self.size}"
 
 
 class SignedHead(models.Model):
@@ -132,9 +120,6 @@ class SignedHead(models.Model):
     class Meta:
         indexes = [Index(fields=["size"], condition=Q(has_quorum=True), name="auditlog_witnessed")]
 
-    def __str__(self) -> str:
-        return f"{self.size}"
-
 
 class WitnessState(models.Model):
     """The last answer of a witness of the policy; `problem` is empty after a cosignature."""
@@ -144,9 +129,6 @@ class WitnessState(models.Model):
     cosigned_at = models.DateTimeField(null=True)
     tried_at = models.DateTimeField(null=True)
     problem = models.CharField(max_length=255, default="", blank=True)
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class LogKey(models.Model):

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NotRequired, TypedDict, Unpack
 from uuid import UUID
 
 from auditlog.models import AuditEntry
@@ -18,57 +18,44 @@ TRACE_ID: Final = "trace_id"
 """The names of the ids in an entry's metadata."""
 
 
-def record(
-    *,
-    tenant_id: UUID,
-    action: AuditAction,
-    affected_id: object = None,
-    description: str | None = None,
-    metadata: dict[str, Any] | None = None,
-    actor: Actor,
-    now: datetime,
-) -> AuditEntry:
+class EntryFields(TypedDict):
+    """What an entry tells. `metadata` must be JSON and hold no secret."""
+
+    tenant_id: UUID
+    action: AuditAction
+    affected_id: NotRequired[object]
+    description: NotRequired[str | None]
+    metadata: NotRequired[dict[str, Any] | None]
+    actor: Actor
+    now: datetime
+
+
+def record(**fields: Unpack[EntryFields]) -> AuditEntry:
     """Append one entry inside the caller's transaction, so that it commits with the change it records.
 
-    `metadata` must be JSON and hold no secret; the ids of the request that causes the entry are added to it.
-    They are a client's words, and are erased with it. Raises RuntimeError outside a transaction.
+    The ids of the request that causes the entry are added to its metadata. They are a client's words, and are
+    erased with it. Raises RuntimeError outside a transaction.
     """
-    made = entry(
-        tenant_id=tenant_id,
-        action=action,
-        affected_id=affected_id,
-        description=description,
-        metadata=metadata,
-        actor=actor,
-        now=now,
-    )
+    made = entry(**fields)
     record_all([made])
     return made
 
 
-def entry(
-    *,
-    tenant_id: UUID,
-    action: AuditAction,
-    affected_id: object = None,
-    description: str | None = None,
-    metadata: dict[str, Any] | None = None,
-    actor: Actor,
-    now: datetime,
-) -> AuditEntry:
-    """An entry that is not yet recorded, with the fields of `record`."""
+def entry(**fields: Unpack[EntryFields]) -> AuditEntry:
+    """Return an entry that is not yet recorded."""
+    actor, affected_id, metadata = fields["actor"], fields.get("affected_id"), fields.get("metadata")
     ids = correlation.current()
     traced = {REQUEST_ID: ids.request_id, TRACE_ID: ids.trace_id} if ids else {}
     return AuditEntry(
-        tenant_id=tenant_id,
-        event_type=action,
+        tenant_id=fields["tenant_id"],
+        event_type=fields["action"],
         actor_type=actor.type,
         actor_kind=actor.kind,
         actor_id=actor.id[:255],
-        description=description,
+        description=fields.get("description"),
         affected_id=None if affected_id is None else str(affected_id),
         metadata={**(metadata or {}), **traced} if traced else metadata,
-        created_at=now,
+        created_at=fields["now"],
     )
 
 

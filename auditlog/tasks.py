@@ -55,11 +55,15 @@ def _seal_until_empty(end: float) -> None:
 
 @task("auditlog.drop_expired")
 def drop_expired(**kwargs: Any) -> None:
-    """Drop the contents of entries past their retention, and record changes of the retention."""
+    """Drop the contents of entries past their retention and the private halves of retired keys.
+
+    Changes of the retention are recorded.
+    """
     actor = Actor.system("auditlog.drop_expired")
     retention.record_settings(actor=actor, now=now())
     if dropped := retention.drop_expired(actor=actor, now=now()):
         log.info("contents of %d audit entries dropped", dropped)
+    keys.destroy_ended(now=now())
 
 
 @task(COSIGN)
@@ -70,11 +74,6 @@ def cosign(**kwargs: Any) -> None:
         log.critical("no cosignatures: %s", error.message)
     finally:
         wakeups.answer(COSIGN)
-
-
-@task("auditlog.destroy_ended_keys")
-def destroy_ended_keys(**kwargs: Any) -> None:
-    keys.destroy_ended(now=now())
 
 
 def _seal_and_sign() -> int:

@@ -6,7 +6,7 @@ from django.http import HttpResponse
 from django.urls import URLPattern, path
 
 from auditlog.proving.views import BundleViewSet, ProofViewSet, TreeViewSet
-from auditlog.views import AuditExportViewSet, AuditLogViewSet
+from auditlog.views import AuditLogViewSet
 from compliance.core.environments import Environment
 
 
@@ -27,7 +27,7 @@ def _tree(prefix: str, environment: Environment) -> list[URLPattern]:
 
 urlpatterns = [
     path("v1/audit-log", AuditLogViewSet.as_view({"get": "list"})),
-    path("v1/audit-log/export", AuditExportViewSet.as_view({"get": "retrieve"})),
+    path("v1/audit-log/export", AuditLogViewSet.as_view({"get": "export"})),
     *_tree("v1/audit-log", Environment.LIVE),
     *_tree("v1/audit-log/test", Environment.TEST),
     path("v1/audit-log/<str:entry_id>/proof", ProofViewSet.as_view({"get": "retrieve"})),

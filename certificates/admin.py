@@ -26,7 +26,6 @@ from compliance.console.display import (
     code,
     column,
     facts,
-    moment,
     pretty_json,
     shortened,
     status_chip,
@@ -308,16 +307,3 @@ class EndedHoldAdmin(TenantScopedAdmin):
     )
 
     short_serial = column("serial number", lambda row: code(shortened(row.certificate.serial_number, 17)))
-
-
-@admin.register(models.PooledKey)
-class PooledKeyAdmin(SystemAdmin):
-    related_links = ()
-    list_display = ("reference", "made")
-    fieldsets = ((None, {"fields": ("reference", "made")}),)
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return super().get_queryset(request).defer("spki")
-
-    reference = column("key reference", lambda key: code(key.key_uri))
-    made = column("made", lambda key: moment(key.created_at), ordering="created_at")

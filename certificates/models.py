@@ -366,9 +366,6 @@ class PooledKey(models.Model):
     class Meta:
         ordering = ["created_at", "id"]
 
-    def __str__(self) -> str:
-        return self.key_uri
-
 
 class WrappingKey(models.Model):
     """An AES key in the HSM. The one that is not retired wraps; retired ones only unwrap, until destroyed."""
@@ -385,9 +382,6 @@ class WrappingKey(models.Model):
         constraints = [
             UniqueConstraint(models.Value(1), condition=Q(retired_at=None), name="certificates_one_key_wraps")
         ]
-
-    def __str__(self) -> str:
-        return self.key_uri
 
 
 class WrappedAgentKey(models.Model):
@@ -406,9 +400,6 @@ class WrappedAgentKey(models.Model):
     class Meta:
         ordering = ["created_at", "id"]
         indexes = [Index(fields=["wrapping_key", "id"], name="certificates_wrapped_by")]
-
-    def __str__(self) -> str:
-        return self.key_uri
 
 
 class RevocationList(models.Model):
@@ -454,9 +445,6 @@ class SignedCard(models.Model):
     class Meta:
         ordering = ["-signed_at", "agent_id"]
 
-    def __str__(self) -> str:
-        return f"{self.agent_id} {self.digest}"
-
 
 class RevocationListPart(models.Model):
     id = models.BigAutoField(primary_key=True)
@@ -469,6 +457,3 @@ class RevocationListPart(models.Model):
         constraints = [
             UniqueConstraint(fields=["revocation_list", "position"], name="certificates_list_part_unique")
         ]
-
-    def __str__(self) -> str:
-        return f"{self.revocation_list_id} {self.position}"

@@ -12,6 +12,7 @@ from django.db.models import Case, F, Q, Value, When
 from certificates import errors
 from certificates.pki import MAX_LIFETIME
 from certificates.pki.serials import format_serial, parse_serial
+from compliance.core.errors import Unavailable
 from compliance.stores.rows import TenantRows
 
 if TYPE_CHECKING:
@@ -51,10 +52,10 @@ class AuthorityQuerySet(models.QuerySet["CertificateAuthority"]):
         return found
 
     def issuing_at(self, now: datetime) -> "CertificateAuthority":
-        """The CA that issues, if still valid; raises `AuthorityMissing` and `AuthorityExpired`."""
+        """The CA that issues, if still valid; raises `AuthorityMissing`, `Unavailable`."""
         found = self.issuing()
         if now >= found.not_after:
-            raise errors.AuthorityExpired()
+            raise Unavailable("The issuing CA has expired and must be rotated")
         return found
 
     def with_serial(self, serial: int) -> "CertificateAuthority":

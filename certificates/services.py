@@ -328,16 +328,9 @@ def _named(certificate: Certificate) -> dict[str, Any]:
     return {"agent_id": certificate.agent_id, "serial_number": certificate.serial_number}
 
 
-def record(
-    certificate: Certificate,
-    action: AuditAction,
-    actor: Actor,
-    now: datetime,
-    *,
-    verb: str = "",
-    **metadata: Any,
-) -> None:
-    auditlog.record_all([_entry(certificate, action, actor, now, verb=verb, **metadata)])
+def record(certificate: Certificate, action: AuditAction, actor: Actor, now: datetime, **said: Any) -> None:
+    """Audit an act on the certificate; `verb` tells it, by default as the action does."""
+    auditlog.record_all([_entry(certificate, action, actor, now, **said)])
 
 
 def _entry(

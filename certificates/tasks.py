@@ -1,7 +1,7 @@
 """Periodic work on certificates, and publication after a revocation; every task is safe to run twice."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
@@ -51,27 +51,14 @@ def publish_due_crls(**kwargs: Any) -> None:
         publication.publish_due(actor=Actor.system("certificates.publish_due_crls"), now=now())
 
 
-@task("certificates.supersede")
-def supersede(**kwargs: Any) -> None:
-    _in_rounds(services.supersede_due, "certificates superseded")
-
-
-@task("certificates.expire")
-def expire(**kwargs: Any) -> None:
-    _in_rounds(services.expire_due, "certificates expired")
-
-
-@task("certificates.announce_ends")
-def announce_ends(**kwargs: Any) -> None:
-    """Announce certificates that end within 30, 7 or 1 days, once each."""
-    _in_rounds(endings.announce_due, "ends of certificates announced")
-
-
-def _in_rounds(sweep: Callable[..., int], done: str) -> None:
-    for _ in range(ROUNDS):
-        if not (count := sweep(now=now())):
-            return
-        log.info("%d %s", count, done)
+@task("certificates.sweep_ends")
+def sweep_ends(**kwargs: Any) -> None:
+    """Supersede renewed certificates whose overlap is over, mark expired ones, announce those that end soon."""
+    for sweep in (services.supersede_due, services.expire_due, endings.announce_due):
+        for _ in range(ROUNDS):
+            if not (count := sweep(now=now())):
+                break
+            log.info("%s: %d certificates", sweep.__name__, count)
 
 
 @task("certificates.maintain_responders")

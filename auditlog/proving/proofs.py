@@ -10,7 +10,6 @@ from django.http import HttpResponse, StreamingHttpResponse
 
 from auditlog.errors import (
     ContentsDropped,
-    NoSuchTree,
     NothingSealed,
     NotSealedYet,
     TileNotFound,
@@ -26,6 +25,7 @@ from auditlog.tlog.lines import TlogError, write_hashes
 from auditlog.tlog.merkle import leaf_hash
 from auditlog.tlog.tiles import HASH, WIDTH, parse_path, width_at
 from compliance.core.encodings import b64_encode
+from compliance.core.errors import InvalidState
 
 HIGHEST_LEVEL = 63
 PROOF_HEADER = "c2sp.org/tlog-proof@v1"
@@ -121,7 +121,7 @@ def prove(sealed: SealedEntry, under: SignedHead) -> str:
 def consistency(*, old: int, new: int | None) -> Consistency:
     """Prove that the tree of `new` leaves, by default the newest checkpoint's, begins with that of `old`.
 
-    Raises: NothingSealed, NoSuchTree if the newest checkpoint is smaller, or `new` smaller than `old`.
+    Raises: NothingSealed, InvalidState if the newest checkpoint is smaller, or `new` smaller than `old`.
     """
     found = latest_checkpoint()
     if found is None:
@@ -129,7 +129,7 @@ def consistency(*, old: int, new: int | None) -> Consistency:
     newest = found.size
     new = newest if new is None else new
     if not 0 <= old <= new <= newest:
-        raise NoSuchTree(f"from and to must satisfy 0 <= from <= to <= {newest}")
+        raise InvalidState(f"from and to must satisfy 0 <= from <= to <= {newest}")
     try:
         return Consistency(old, new, StoredTiles().consistency_path(old, new))
     except TlogError as error:

@@ -14,7 +14,7 @@ from auditlog import services as auditlog
 from auditlog.apps import MAX_ORIGIN, is_origin
 from auditlog.errors import LogKeyRotationUnderWay, LogKeysMissing, LogNameUsed
 from auditlog.models import LogKey
-from auditlog.tlog.notes import Signature, VerifierKey
+from auditlog.tlog.notes import PUBLIC_BYTES, Signature, VerifierKey
 from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
 from compliance.core import environments
 from compliance.core.environments import Environment
@@ -135,7 +135,9 @@ def _generate(name: str, others_end: datetime | None, actor: Actor, now: datetim
     Raises: LogKeyRotationUnderWay, and no key is left in the HSM, if another process has made one.
     """
     ref = backend_for(environments.current()).generate_ed25519(label=LABEL)
-    key = LogKey(name=name, public_key=ref.public, key_uri=ref.uri, created_at=now, active_from=now)
+    # The public key is the end of its SubjectPublicKeyInfo (RFC 8410 §4).
+    public = ref.spki[-PUBLIC_BYTES:]
+    key = LogKey(name=name, public_key=public, key_uri=ref.uri, created_at=now, active_from=now)
     try:
         with environments.atomic():
             if others_end is not None:

@@ -33,7 +33,7 @@ from certificates.pki.x509 import (
 from certificates.services import announce, mark_expired, record, supersede_from
 from compliance.api.rate_limits import refusal
 from compliance.core import environments
-from compliance.core.errors import ServiceError
+from compliance.core.errors import Conflict, InvalidState, ServiceError
 from compliance.keys.base import KeyRef
 from compliance.keys.registry import rsa_private_key
 from webhooks.vocabulary import EventName
@@ -41,6 +41,9 @@ from webhooks.vocabulary import EventName
 log = logging.getLogger(__name__)
 
 RENEWAL_PAUSE: Final = timedelta(seconds=60)
+OWNER_REQUIRED: Final = (
+    "The tenant certifies only agents with an owner: set `owner` with PATCH /v1/agents/{id}"
+)
 CERTIFIABLE: Final = (AgentStatus.PENDING, AgentStatus.ACTIVE)
 
 
@@ -54,9 +57,7 @@ class Prepared:
 
 
 def issue(*, tenant_id: UUID, agent_id: Any, actor: Actor, now: datetime) -> Certificate:
-    """Certify an agent; raises `AgentNotFound`, `CannotCertify` or its `OwnerRequired`, `AlreadyCertified`,
-    `KeysTaken`.
-    """
+    """Certify an agent; raises `AgentNotFound`, `CannotCertify`, `AlreadyCertified`, `KeysTaken`."""
     agent = Agent.objects.for_tenant(tenant_id).find(agent_id)
     _check_certifiable(agent)
     if Certificate.objects.for_tenant(tenant_id).of_agent(agent.id).active(now).exists():
@@ -81,12 +82,12 @@ def renew(
 def renew_of_agent(
     *, tenant_id: UUID, agent_id: Any, overlap: timedelta = timedelta(0), actor: Actor, now: datetime
 ) -> Certificate:
-    """`renew` for the agent's active certificate; raises `AgentNotFound` and `NothingToRenew` besides."""
+    """`renew` for the agent's active certificate; raises `AgentNotFound` besides."""
     agent = Agent.objects.for_tenant(tenant_id).find(agent_id)
     _check_status(agent)
     certificate = Certificate.objects.of_agent(agent.id).active(now).first()
     if certificate is None:
-        raise errors.NothingToRenew()
+        raise InvalidState("Agent has no active certificate")
     return renew(tenant_id=tenant_id, certificate_id=certificate.id, overlap=overlap, actor=actor, now=now)
 
 
@@ -168,7 +169,7 @@ def _issue_locked(
 def _check_certifiable(agent: Agent) -> None:
     _check_status(agent)
     if agent.owner_email is None and agent.tenant.owner_required:
-        raise errors.OwnerRequired()
+        raise errors.CannotCertify(OWNER_REQUIRED)
 
 
 def _replaced(old: Certificate) -> dict[str, str]:
@@ -189,7 +190,7 @@ def _check_renewable(certificate: Certificate, agent: Agent, now: datetime) -> N
     if status == CertificateStatus.EXPIRED:
         raise errors.CertificateExpired()
     if certificate.superseded_at is not None:
-        raise errors.AlreadySuperseded()
+        raise Conflict("Certificate is already superseded by its successor")
 
 
 def _check_pause(agent: Agent, now: datetime) -> None:

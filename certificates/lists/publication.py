@@ -93,7 +93,7 @@ def publish(*, authority_id: UUID, actor: Actor, now: datetime, force: bool = Fa
     with session_locks.locked(int.from_bytes(authority_id.bytes[8:], signed=True)) as is_mine:
         if is_mine:
             begun = _begin(authority_id, now, force)
-            return begun and _make_round(begun, actor, now)
+            return None if begun is None else _make_round(begun, actor, now)
     if force:
         raise ListBeingMade()
     return None

@@ -40,39 +40,24 @@ _signing: Final = SharedSlots(1)
 """Anyone may ask for cards: a process signs one at a time, so that they can't fill the HSM."""
 
 
-@dataclass(frozen=True)
-class CardFacts:
-    """The parts of a card: the tenant's `wishes` (`Agent.agent_card`), and what the service knows."""
-
-    name: str
-    description: str | None
-    wishes: dict[str, Any]
-    did: str
-    operator: str
-    version: str | None
-    permitted_actions: tuple[str, ...]
-    certificate_serial: str
-    verify_url: str
-
-
-def content_of(facts: CardFacts) -> dict[str, Any]:
-    wishes = facts.wishes
+def content_of(agent: Agent, certificate: Certificate, *, base_url: str) -> dict[str, Any]:
+    wishes, claims = agent.agent_card or {}, certificate.claims
     identity = {
         "uri": EXTENSION,
         "description": "The agent's decentralized identifier and its certificate in force.",
         "params": {
-            "did": facts.did,
-            "certificate_serial": facts.certificate_serial,
-            "verify_url": facts.verify_url,
+            "did": claims["did"],
+            "certificate_serial": certificate.serial_number,
+            "verify_url": f"{base_url}/v1/verify/{certificate.serial_number}",
         },
     }
     capabilities: dict[str, Any] = {"extensions": [identity]}
     if "streaming" in wishes:
         capabilities["streaming"] = wishes["streaming"]
     card: dict[str, Any] = {
-        "name": facts.name,
-        "description": facts.description or facts.name,
-        "version": facts.version or UNVERSIONED,
+        "name": agent.name,
+        "description": agent.description or agent.name,
+        "version": claims["model_version"] or UNVERSIONED,
         "supportedInterfaces": [
             {
                 "url": wishes["url"],
@@ -90,7 +75,7 @@ def content_of(facts: CardFacts) -> dict[str, Any]:
                 "description": f"The action {action}, which the agent's certificate permits.",
                 "tags": ["permitted-action"],
             }
-            for action in dict.fromkeys(facts.permitted_actions)
+            for action in dict.fromkeys(claims["permitted_actions"])
         ],
     }
     if schemes := wishes.get("token_schemes"):
@@ -98,7 +83,7 @@ def content_of(facts: CardFacts) -> dict[str, Any]:
             name: {"httpAuthSecurityScheme": TOKEN_SCHEMES[name]} for name in dict.fromkeys(schemes)
         }
     if "provider_url" in wishes:
-        card["provider"] = {"organization": facts.operator, "url": wishes["provider_url"]}
+        card["provider"] = {"organization": claims["operator"], "url": wishes["provider_url"]}
     if "documentation_url" in wishes:
         card["documentationUrl"] = wishes["documentation_url"]
     return card
@@ -119,19 +104,7 @@ def published(did: AgentDid, *, now: datetime) -> PublishedCard:
     """
     with environments.use(did.environment):
         agent, certificate = _publisher(did, now)
-        claims, serial = certificate.claims, certificate.serial_number
-        facts = CardFacts(
-            name=agent.name,
-            description=agent.description,
-            wishes=agent.agent_card or {},
-            did=claims["did"],
-            operator=claims["operator"],
-            version=claims["model_version"],
-            permitted_actions=tuple(claims["permitted_actions"]),
-            certificate_serial=serial,
-            verify_url=f"{settings.BASE_URL}/v1/verify/{serial}",
-        )
-        content = content_of(facts)
+        content = content_of(agent, certificate, base_url=settings.BASE_URL)
         protected = jose.card_header(key_id(certificate))
         octets = jose.card_input(protected, rfc8785.dumps(content))
         digest = hashlib.sha256(octets).hexdigest()

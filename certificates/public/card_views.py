@@ -7,9 +7,10 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
-from agents.models import parse_did
+from agents.models import Agent, parse_did
 from certificates.errors import CardNotFound
-from certificates.public.agent_cards import CardFacts, content_of, published
+from certificates.models import Certificate
+from certificates.public.agent_cards import content_of, published
 from certificates.public.documents import CACHEABLE, JSON
 from compliance.api.rest.schema import errors
 from compliance.api.rest.views import PublicViewSet
@@ -17,22 +18,25 @@ from compliance.core.clock import now
 
 _DID = "did:service:live:0193d2a4-7b5e-7cc3-98c4-dc0c0c07398f"
 _SERIAL = "4f1d0c3b2a19087f6e5d4c3b2a19087f6e5d4c3b"
-_FACTS = CardFacts(
+_AGENT = Agent(
     name="trade-bot",
     description="Buys and sells on behalf of its operator.",
-    wishes={"url": "https://agents.example/trade-bot", "token_schemes": ["dpop"]},
-    did=_DID,
-    operator="Example Trading GmbH",
-    version="2.1.0",
-    permitted_actions=("place_order",),
-    certificate_serial=_SERIAL,
-    verify_url=f"https://service.example/v1/verify/{_SERIAL}",
+    agent_card={"url": "https://agents.example/trade-bot", "token_schemes": ["dpop"]},
+)
+_CLAIMS = {
+    "did": _DID,
+    "operator": "Example Trading GmbH",
+    "model_version": "2.1.0",
+    "permitted_actions": ["place_order"],
+}
+_CARD = content_of(
+    _AGENT, Certificate(serial_number=_SERIAL, claims=_CLAIMS), base_url="https://service.example"
 )
 EXAMPLE = OpenApiExample(
     "A card",
     response_only=True,
     status_codes=["200"],
-    value={**content_of(_FACTS), "signatures": [{"protected": "eyJhbGciOi4uLn0", "signature": "c2lnbmVk"}]},
+    value={**_CARD, "signatures": [{"protected": "eyJhbGciOi4uLn0", "signature": "c2lnbmVk"}]},
 )
 
 

@@ -7,7 +7,6 @@ from typing import Any, Final
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
-from certificates.errors import MalformedJws
 from certificates.issuing import wrapped_keys
 from certificates.models import Certificate, CertificateStatus
 from certificates.pki import jws as jose
@@ -15,6 +14,7 @@ from certificates.pki import signing
 from certificates.public.verification import Verification, verify
 from compliance.core import environments
 from compliance.core.encodings import b64_decode, b64_encode
+from compliance.core.errors import Invalid
 from compliance.keys.base import KeyStorage
 from compliance.keys.registry import backend_for
 
@@ -111,13 +111,13 @@ def verify_jws(*, jws: str, payload: Any, audience: str | None = None, now: date
     """Check a message with a detached JWS, as `verify_message` does.
 
     One with an audience is valid only for a verifier that states the same. The certificate is the one that
-    `kid` names; raises `CertificateNotFound`, and `MalformedJws` for what is no detached JWS.
+    `kid` names; raises `CertificateNotFound`, and `Invalid` for what is no detached JWS.
     """
     message = signing.canonical(payload)
     try:
         parsed = jose.parse_detached(jws)
     except ValueError as error:
-        raise MalformedJws() from error
+        raise Invalid("jws: not a detached JWS with the kid of an agent's key") from error
     found = verify(serial=parsed.kid.rpartition("#")[2], now=now)
     # The service writes a header in one way only: every other is a forgery.
     is_ours = parsed.protected == _protected(found.certificate, parsed.audience)

@@ -28,7 +28,7 @@ def agent(tenant: Tenant) -> Agent:
 
 ALL = (
     tasks.publish_due_crls,
-    tasks.expire,
+    tasks.sweep_ends,
     tasks.fill_key_pool,
     tasks.settle_unfinished,
     tasks.maintain_responders,
@@ -70,7 +70,7 @@ def test_list_waits_for_a_lost_key(tenant: Tenant) -> None:
 def test_expiry_runs_by_the_clock(tenant: Tenant) -> None:
     certificate = make_overdue_certificate(tenant)
 
-    run(tasks.expire)
+    run(tasks.sweep_ends)
 
     certificate.refresh_from_db()
     assert certificate.status == "expired"
@@ -92,6 +92,8 @@ def test_one_worker_fills_at_a_time(settings: Settings) -> None:
 
     run(tasks.fill_key_pool)
     assert not PooledKey.objects.exists()
+    with other.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_unlock(%s)", [key_pool.FILLING])
     other.close()
     run(tasks.fill_key_pool)
 

@@ -38,7 +38,6 @@ ED25519: Final = 1  # likewise
 _NUMBER: Final = re.compile(r"-[0-9]{2}\Z")
 RSA_SIZES = (2048, 3072, 4096)
 DIGEST_OCTETS = 32  # SHA-256
-ED25519_OCTETS = 32
 MAX_MESSAGE = 32 * 1024
 """Octets that Ed25519 signs at most: the message itself is sent to the token, not its digest."""
 
@@ -134,18 +133,6 @@ class WrappedKey:
 
 
 @dataclass(frozen=True)
-class Ed25519KeyRef:
-    """A generated Ed25519 key: its URI and its public key in 32 octets (RFC 8032 §5.1.5)."""
-
-    uri: str
-    public: bytes
-
-    @property
-    def public_key(self) -> ed25519.Ed25519PublicKey:
-        return ed25519.Ed25519PublicKey.from_public_bytes(self.public)
-
-
-@dataclass(frozen=True)
 class StoredKey:
     """The objects stored for one key; a public one alone is left over from an interruption."""
 
@@ -232,10 +219,8 @@ class KeyBackend(ABC):
         """Generate a P-256 key pair that can only sign."""
         return self.generate_in(self.main_label, P256, label, keep_public=True)
 
-    def generate_ed25519(self, *, label: str) -> Ed25519KeyRef:
-        key = self.generate_in(self.main_label, ED25519, label, keep_public=True)
-        # The public key is the end of its SubjectPublicKeyInfo (RFC 8410 §4).
-        return Ed25519KeyRef(key.uri, key.spki[-ED25519_OCTETS:])
+    def generate_ed25519(self, *, label: str) -> KeyRef:
+        return self.generate_in(self.main_label, ED25519, label, keep_public=True)
 
     @abstractmethod
     def make_wrapping_key(self, label: str) -> WrappingKeyRef:

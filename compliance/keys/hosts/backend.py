@@ -101,7 +101,7 @@ class KeyHostClient:
                 with connection:
                     seconds = SECONDS.get(request.operation, CALL_SECONDS)
                     protocol.send(connection, request, seconds=seconds)
-                    return protocol.receive_response(connection, seconds=seconds)
+                    return protocol.receive(connection, KeyHostResponse, seconds=seconds)
         except OSError as error:
             logger.warning("Key host %d went away: %s", self.number, error or type(error).__name__)
             raise KeyServiceUnavailable from error

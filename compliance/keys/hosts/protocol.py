@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, get_type_hints
+from typing import Any, Final, TypeVar, get_type_hints
 
 import msgspec
 
@@ -73,6 +73,8 @@ class KeyHostResponse(msgspec.Struct, frozen=True, array_like=True, forbid_unkno
     retry_after: int | None = None
 
 
+Message = TypeVar("Message", KeyHostRequest, KeyHostResponse)
+LONGEST: Final = {KeyHostRequest: MAX_REQUEST, KeyHostResponse: MAX_RESPONSE}
 encode: Final = msgspec.msgpack.Encoder().encode
 
 
@@ -99,29 +101,18 @@ def send(connection: socket.socket, message: KeyHostRequest | KeyHostResponse, *
     connection.shutdown(socket.SHUT_WR)
 
 
-def receive_request(connection: socket.socket, *, seconds: float) -> KeyHostRequest:
-    """Read a request within `seconds`; raises OSError, also if it is too long."""
-    request: KeyHostRequest = decode(_receive(connection, MAX_REQUEST, seconds), KeyHostRequest)
-    return request
-
-
-def receive_response(connection: socket.socket, *, seconds: float) -> KeyHostResponse:
-    """Read a response within `seconds`; raises OSError, also if it is too long."""
-    response: KeyHostResponse = decode(_receive(connection, MAX_RESPONSE, seconds), KeyHostResponse)
-    return response
-
-
-def _receive(connection: socket.socket, most: int, seconds: float) -> bytes:
-    """Read the other side's only message to its end."""
+def receive(connection: socket.socket, kind: type[Message], *, seconds: float) -> Message:
+    """Read the other side's only message, within `seconds`; raises OSError, also if it is too long."""
     payload, deadline = bytearray(), time.monotonic() + seconds
-    while len(payload) <= most:
+    while len(payload) <= LONGEST[kind]:
         left = deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError("the message took too long")
         connection.settimeout(left)
         part = connection.recv(MAX_REQUEST)
         if not part:
-            return bytes(payload)
+            message: Message = decode(bytes(payload), kind)
+            return message
         payload += part
     raise ConnectionLost("the message is too long")
 

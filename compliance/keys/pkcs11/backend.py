@@ -118,7 +118,7 @@ class Pkcs11Backend(base.KeyBackend):
 
         def generate(session: TokenSession) -> AnyPublicKey:
             public, private = _generate_pair(session, bits, options)
-            session.handles[key_id] = private.handle
+            session.login.handles[key_id] = private.handle
             public_key = read_public_key(public)
             if not keep_public:
                 public.destroy()
@@ -192,8 +192,8 @@ class Pkcs11Backend(base.KeyBackend):
             halves = [found for kind in KINDS for found in session.find(kind, key_id)]
             if not halves:
                 raise KeyMissing("neither half")
-            session.handles.pop(key_id, None)
-            session.wrapping_keys.pop(uri, None)
+            session.login.handles.pop(key_id, None)
+            session.login.wrapping_keys.pop(uri, None)
             for half in halves:
                 half.destroy()
 
@@ -271,7 +271,7 @@ class Pkcs11Backend(base.KeyBackend):
             try:
                 signature: bytes = session.private_key(key_id).sign(data, mechanism=mechanism)
             except STALE_HANDLE:
-                session.handles.pop(key_id, None)
+                session.login.handles.pop(key_id, None)
                 try:
                     signature = session.private_key(key_id).sign(data, mechanism=mechanism)
                 except KeyMissing as error:

@@ -79,7 +79,10 @@ class KeyHandle(_pkcs11.SignMixin):  # type: ignore[name-defined]
 
 @dataclass
 class _Login:
-    """State of one epoch of the module; the session `anchor` keeps the token logged in."""
+    """State of one epoch of the module; the session `anchor` keeps the token logged in.
+
+    Handles are cached: of private keys by CKA_ID, of wrapping keys by URI, with whether each is CKA_TRUSTED.
+    """
 
     epoch: int
     token: Pkcs11Token
@@ -96,16 +99,6 @@ class TokenSession:
     session: Pkcs11Session
     login: _Login
 
-    @property
-    def handles(self) -> dict[bytes, int]:
-        """Cached handles of private keys by CKA_ID."""
-        return self.login.handles
-
-    @property
-    def wrapping_keys(self) -> dict[str, tuple[int, bool]]:
-        """Cached handles of wrapping keys by URI, and whether each is trusted (CKA_TRUSTED)."""
-        return self.login.wrapping_keys
-
     def mechanisms(self) -> set[int]:
         return set(self.login.token.slot.get_mechanisms())
 
@@ -117,12 +110,13 @@ class TokenSession:
 
     def private_key(self, key_id: bytes) -> KeyHandle:
         """Return the one private key with this CKA_ID; raises `KeyMissing`."""
-        if key_id not in self.handles:
+        handles = self.login.handles
+        if key_id not in handles:
             found = self.find(ObjectClass.PRIVATE_KEY, key_id)
             if len(found) != 1:
                 raise KeyMissing(f"{len(found)} private keys")
-            self.handles[key_id] = found[0].handle
-        return KeyHandle(self.session, self.handles[key_id])
+            handles[key_id] = found[0].handle
+        return KeyHandle(self.session, handles[key_id])
 
     def touch(self) -> None:
         """Read the token's state: the cheapest call that notices its absence."""

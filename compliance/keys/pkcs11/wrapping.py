@@ -152,9 +152,9 @@ def open_wrapping_key(session: TokenSession, wrapping: WrappingKeyRef) -> Wrappi
 
     Raises `KeyMissing`, and `KeyServiceNotConfigured` for a key that is no wrapping key.
     """
-    if wrapping.uri not in session.wrapping_keys:
-        session.wrapping_keys[wrapping.uri] = _find(session, wrapping.uri)
-    handle, is_trusted = session.wrapping_keys[wrapping.uri]
+    if wrapping.uri not in session.login.wrapping_keys:
+        session.login.wrapping_keys[wrapping.uri] = _find(session, wrapping.uri)
+    handle, is_trusted = session.login.wrapping_keys[wrapping.uri]
     return WrappingHandle(session.session, handle, is_trusted=is_trusted)
 
 
@@ -203,7 +203,7 @@ def _unwrapped(
     try:
         found = _import(session, wrapped, uses, template)
     except STALE_HANDLE:
-        session.wrapping_keys.pop(wrapped.wrapping.uri, None)
+        session.login.wrapping_keys.pop(wrapped.wrapping.uri, None)
         found = _import(session, wrapped, uses, template)
     try:
         public_key = read_public_key(found)
