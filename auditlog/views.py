@@ -106,9 +106,7 @@ class AuditLogViewSet(ApiViewSet):
             "1.8.0 alone, without header, proofs and footer."
         ),
         parameters=[
-            OpenApiParameter(
-                "format", OpenApiTypes.STR, enum=list(FORMATS), description="`jsonl` by default."
-            ),
+            OpenApiParameter("format", OpenApiTypes.STR, enum=[*FORMATS], description="`jsonl` by default."),
             *FILTERS,
             OpenApiParameter(
                 "before", BEFORE.type, description="Entries earlier than this ISO 8601 date-time."
@@ -117,7 +115,7 @@ class AuditLogViewSet(ApiViewSet):
         e404="The audit log has no checkpoint yet",
     )
     def export(self, request: ApiRequest) -> StreamingHttpResponse:
-        name = read_choice(request.query_params, "format", list(FORMATS)) or "jsonl"
+        name = read_choice(request.query_params, "format", [*FORMATS]) or "jsonl"
         filters = EntryFilters.read(request.query_params)
         export = open_export(tenant_id=request.auth.tenant_id, filters=filters, form=FORMATS[name], now=now())
         return export_file(export, name)

@@ -7,13 +7,16 @@ either a certificate or an unfinished `Issuance`.
 
 import logging
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
 from cryptography.x509 import ReasonFlags
+from django.db.models import F, Q
 
 from agents import services as agents
+from agents.mailing import tell_owner
 from agents.models import Agent
 from auditlog import services as auditlog
 from auditlog.models import AuditEntry
@@ -21,9 +24,10 @@ from auditlog.vocabulary import Actor, AuditAction
 from certificates import errors
 from certificates.models import Certificate, CertificateStatus, EndedHold, WrappedAgentKey
 from certificates.pki.reasons import ADMINISTRATIVE, encode_entry, reason_code
-from certificates.querysets import CertificateQuerySet
+from certificates.querysets import CertificateQuerySet, ends_within
 from compliance.core import environments
 from compliance.core.tasks import enqueue_on_commit
+from compliance.core.wording import counted
 from compliance.keys.base import KeyStorage
 from compliance.stores import sql
 from compliance.stores.sweeps import each
@@ -38,6 +42,8 @@ PUBLISH: Final = "certificates.publish_crl"
 """The task that publishes the lists of an authority."""
 EXPIRY_ACTOR: Final = Actor.system("certificates.expire")
 SUPERSEDING_ACTOR: Final = Actor.system("certificates.supersede")
+ENDING_ACTOR: Final = Actor.system("certificates.announce_ends")
+ANNOUNCED_DAYS: Final = (1, 7, 30)
 SWEPT_AT_ONCE: Final = 500
 _REVOKE: Final = """
 UPDATE certificates_certificate AS certificate
@@ -317,6 +323,44 @@ def mark_expired(certificate: Certificate, now: datetime) -> None:
     record(certificate, AuditAction.CERTIFICATE_EXPIRED, EXPIRY_ACTOR, now)
     announced = {"certificate_id": certificate.id, "expires_at": certificate.expires_at}
     announce(certificate, EventName.CERTIFICATE_EXPIRED, announced, now)
+
+
+def announce_due(*, now: datetime) -> int:
+    """Announce certificates that have so few days left, up to 500 for each number; return how many.
+
+    One that is found late is announced with the fewest days that fit. Neither a renewed certificate nor one
+    whose whole life is as short is announced.
+    """
+    count = 0
+    for days in ANNOUNCED_DAYS:
+        is_new = Q(end_announced=None) | Q(end_announced__gt=days)
+        is_long = Q(expires_at__gt=F("issued_at") + timedelta(days=days))
+        due = Certificate.objects.filter(ends_within(days, now), is_new, is_long)
+        count += each_due(due, partial(announce_end, days=days, now=now))
+    return count
+
+
+def announce_end(agent: Agent, certificate: Certificate, *, days: int, now: datetime) -> None:
+    """Audit and announce that a certificate ends within so many days; both rows are locked."""
+    certificate.end_announced = days
+    certificate.save(update_fields=["end_announced"])
+    record(
+        certificate,
+        AuditAction.CERTIFICATE_EXPIRING,
+        ENDING_ACTOR,
+        now,
+        verb=f"of agent {agent.name} expires within {counted(days, 'day')}",
+        expires_at=certificate.expires_at.isoformat(),
+        days=days,
+    )
+    told = {"certificate_id": certificate.id, "expires_at": certificate.expires_at, "days": days}
+    announce(certificate, EventName.CERTIFICATE_EXPIRING, told, now)
+    tell_owner(
+        agent=agent,
+        subject=f"The certificate of {agent.name} ends within {counted(days, 'day')}",
+        text=f"It ends at {certificate.expires_at:%Y-%m-%d %H:%M} UTC. Then the agent is refused.",
+        now=now,
+    )
 
 
 def announce(certificate: Certificate, name: EventName, data: dict[str, Any], now: datetime) -> None:

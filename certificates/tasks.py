@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from auditlog.vocabulary import Actor
-from certificates import endings, services
+from certificates import services
 from certificates.issuing import key_pool, unfinished, wrapped_keys
 from certificates.issuing.key_pool import FILL
 from certificates.lists import publication
@@ -53,8 +53,8 @@ def publish_due_crls(**kwargs: Any) -> None:
 
 @task("certificates.sweep_ends")
 def sweep_ends(**kwargs: Any) -> None:
-    """Supersede renewed certificates whose overlap is over, mark expired ones, announce those that end soon."""
-    for sweep in (services.supersede_due, services.expire_due, endings.announce_due):
+    """Supersede renewed certificates whose overlap is over, mark expired and announce ending ones."""
+    for sweep in (services.supersede_due, services.expire_due, services.announce_due):
         for _ in range(ROUNDS):
             if not (count := sweep(now=now())):
                 break

@@ -82,13 +82,10 @@ def log_state(*, now: datetime) -> LogState:
         published=published,
         quorum=quorum,
         missing_since=missing_since,
-        witnesses=tuple(_report(each, states.get(each.name)) for each in trusted),
+        witnesses=tuple(
+            WitnessReport(each.name, each.key.name, each.url, known.size, known.cosigned_at, known.problem)
+            for each in trusted
+            for known in [states.get(each.name) or WitnessState(name=each.name)]
+        ),
         policy_problem=policy_problem,
-    )
-
-
-def _report(witness: TrustedWitness, state: WitnessState | None) -> WitnessReport:
-    known = state or WitnessState(name=witness.name)
-    return WitnessReport(
-        witness.name, witness.key.name, witness.url, known.size, known.cosigned_at, known.problem
     )

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -19,19 +19,35 @@ from auditlog.errors import PublicationStopped, WitnessPolicyInvalid
 from auditlog.models import SignedHead, WitnessState
 from auditlog.sealing.keys import origin
 from auditlog.sealing.tree import StoredTiles, latest_checkpoint
-from auditlog.submitting.submission import WitnessAnswer, submit
-from auditlog.tlog.lines import TlogError
-from auditlog.tlog.notes import Note, Signature
+from auditlog.tlog.checkpoints import SIZE_CONTENT_TYPE, AddCheckpoint
+from auditlog.tlog.lines import SignatureInvalid, TlogError, read_decimal
+from auditlog.tlog.notes import Note, Signature, VerifierKey, parse_signatures
 from auditlog.tlog.policy import NONE, Policy, TrustedWitness
 from compliance.core import environments
+from compliance.outbound.addresses import UrlPolicy
+from compliance.outbound.http_client import RequestOptions, post
 
 log = logging.getLogger(__name__)
 
+DEADLINE_SECONDS: Final = 5.0
+MAX_TEXT = 200
+URLS = UrlPolicy(allow_http=True, allow_private=True)
+"""A witness's address is the operator's own."""
 REST: Final = timedelta(seconds=8)
 """A witness that failed is not asked again for so long."""
 MAX_PROBLEM: Final = 255
 ROLLED_BACK: Final = "it was rolled back"
 REFUSED_PROOF: Final = (409, 422)  # C2SP tlog-witness: another root of this size; not consistent
+
+
+@dataclass(frozen=True)
+class WitnessAnswer:
+    """A witness's answer: a cosignature, or a problem in words and perhaps the size to prove from."""
+
+    witness: TrustedWitness
+    cosignature: Signature | None = None
+    size: int | None = None
+    problem: str = ""
 
 
 def policy() -> Policy | None:
@@ -144,6 +160,52 @@ def _submit(newest: SignedHead, asked: tuple[TrustedWitness, int], proof: list[b
         return answer
     has_more = f"The witness has cosigned {answer.size} entries, this log has {newest.size}: {ROLLED_BACK}"
     return replace(answer, problem=has_more)
+
+
+def submit(
+    witness: TrustedWitness,
+    *,
+    old_size: int,
+    proof: list[bytes],
+    note: str,
+    deadline: float = DEADLINE_SECONDS,
+) -> WitnessAnswer:
+    """Ask a witness, which has a `url`, to cosign the checkpoint in `note`; return what came of it.
+
+    `proof` leads from `old_size` leaves to the checkpoint. `deadline` is in seconds and bounds everything,
+    name resolution included. Redirects are not followed. Raises: Malformed if `note` is no note.
+    """
+    request = AddCheckpoint(old_size, proof, Note.parse(note))
+    answer = post(
+        f"{str(witness.url).rstrip('/')}/add-checkpoint",
+        body=request.encode().encode(),
+        headers={"Content-Type": "text/plain", "Connection": "close"},
+        options=RequestOptions(URLS, deadline, settings.AUDIT_WITNESS_CA_FILE or None),
+    )
+    status, text = answer.response_status, answer.response_body or ""
+    if answer.error is not None:
+        return WitnessAnswer(witness, problem=answer.error)
+    try:
+        if status == 200:
+            return WitnessAnswer(witness, _cosignature(text, request.note, witness.key))
+        if status == 409 and answer.content_type == SIZE_CONTENT_TYPE:
+            size = read_decimal(text.removesuffix("\n"))
+            if size != old_size:
+                return WitnessAnswer(witness, size=size, problem=f"The witness has a tree of {size} leaves")
+    except TlogError as error:
+        return WitnessAnswer(witness, problem=f"The witness answered {status}: {error}")
+    # One line of what may be stored, logged and shown.
+    printable = "".join(each if each.isprintable() else " " for each in text[:MAX_TEXT])
+    return WitnessAnswer(witness, problem=f"The witness answered {status}: {' '.join(printable.split())}")
+
+
+def _cosignature(text: str, note: Note, key: VerifierKey) -> Signature:
+    """Return the key's own among the signatures of an answer. Raises: TlogError."""
+    for signature in parse_signatures(text):
+        if key.is_named_in(signature):
+            key.verify(note.text, signature)
+            return signature
+    raise SignatureInvalid(f"No cosignature by {key.name}")
 
 
 def _note_state(answer: WitnessAnswer, newest: SignedHead, now: datetime) -> None:

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from pytest_django.fixtures import Settings
 
-from auditlog.submitting.submission import WitnessAnswer, submit
+from auditlog.submitting.gathering import WitnessAnswer, submit
 from auditlog.tests.log_keys import make_witness_key
 from auditlog.tests.witness_process import LOG, WitnessProcess, make_request, start_witness
 from auditlog.tlog.checkpoints import AddCheckpoint

@@ -2,7 +2,7 @@
 
 import logging
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -47,13 +47,8 @@ OWNER_REQUIRED: Final = (
 CERTIFIABLE: Final = (AgentStatus.PENDING, AgentStatus.ACTIVE)
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """An issuance before the agent is locked: the CA, the committed intent and the key."""
-
-    authority: CertificateAuthority
-    intent: Issuance
-    key: KeyRef
+Prepared = tuple[CertificateAuthority, Issuance, KeyRef]
+"""An issuance before the agent is locked: the CA, the committed intent and the key."""
 
 
 def issue(*, tenant_id: UUID, agent_id: Any, actor: Actor, now: datetime) -> Certificate:
@@ -107,7 +102,7 @@ def _prepare(agent: Agent, now: datetime) -> Prepared:
         intent.key_uri = key.uri
         intent.save(force_insert=True)
     # Read only now: the CA may have been rotated during the seconds that a key generation takes.
-    return Prepared(CertificateAuthority.objects.issuing_at(now), intent, key)
+    return CertificateAuthority.objects.issuing_at(now), intent, key
 
 
 def _issue_locked(
@@ -119,6 +114,7 @@ def _issue_locked(
     old: Certificate | None = None,
     overlap: timedelta = timedelta(0),
 ) -> Certificate:
+    authority, intent, key = prepared
     try:
         with environments.atomic():
             own = Certificate.objects.for_tenant(agent.tenant_id)
@@ -135,11 +131,11 @@ def _issue_locked(
             if old is not None:
                 old = own.locked().find(old.id)
                 _check_renewable(old, agent, now)
-            certificate = _certified(agent, prepared, now)
+            certificate = _certified(agent, authority, intent, key, now)
             if old is not None:  # beyond the new one's end the old one would keep the agent from a third
                 supersede_from(old, min(now + overlap, certificate.expires_at), actor=actor, now=now)
             certificate.save(force_insert=True)
-            _finish(prepared.intent, IssuanceState.COMPLETED, now)
+            _finish(intent, IssuanceState.COMPLETED, now)
             agents.activate(agent=agent, actor=actor, now=now)
             record(
                 certificate,
@@ -158,10 +154,10 @@ def _issue_locked(
             announce(certificate, EventName.CERTIFICATE_ISSUED, announced, now)
     except (ServiceError, LintError) as error:
         # No certificate of the key has left the service, so it goes back into the pool.
-        log.warning("issuance %s failed: %s", prepared.intent.serial_number, type(error).__name__)
+        log.warning("issuance %s failed: %s", intent.serial_number, type(error).__name__)
         with environments.atomic():
-            _finish(prepared.intent, IssuanceState.FAILED, now, error=str(error)[:1_000])
-            key_pool.put_back(key=prepared.key, now=now)
+            _finish(intent, IssuanceState.FAILED, now, error=str(error)[:1_000])
+            key_pool.put_back(key=key, now=now)
         raise
     return certificate
 
@@ -204,10 +200,11 @@ def _check_pause(agent: Agent, now: datetime) -> None:
         raise errors.RenewedRecently(headers=refusal(1, seconds, now=now).headers())
 
 
-def _certified(agent: Agent, prepared: Prepared, now: datetime) -> Certificate:
+def _certified(
+    agent: Agent, authority: CertificateAuthority, intent: Issuance, key: KeyRef, now: datetime
+) -> Certificate:
     """Build, lint and sign under the agent's lock: the one place that calls the HSM under a lock."""
-    authority, key = prepared.authority, prepared.key
-    serial = int(prepared.intent.serial_number, 16)
+    serial = int(intent.serial_number, 16)
     shard = shard_of(serial, authority.crl_shards)
     issuer = authority.as_issuer.for_shard(shard)
     profile = CertificateProfile(settings.OID_ARC)
@@ -223,7 +220,7 @@ def _certified(agent: Agent, prepared: Prepared, now: datetime) -> Certificate:
         tenant_id=agent.tenant_id,
         agent=agent,
         authority=authority,
-        serial_number=prepared.intent.serial_number,
+        serial_number=intent.serial_number,
         kms_key_arn=key.uri,
         key_storage=key.storage.value,
         certificate_pem=signed.public_bytes(Encoding.PEM).decode("ascii"),

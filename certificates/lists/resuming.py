@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import ceil
-from typing import Final, NamedTuple
+from typing import Final
 
 from cryptography import x509
 from cryptography.x509 import ReasonFlags
@@ -31,9 +31,8 @@ ROUNDS_A_SECOND: Final = 1_000
 REASON: Final = "Revoked before the database was restored"
 
 
-class ListedRevocation(NamedTuple):
-    revoked_at: datetime
-    code: ReasonFlags
+ListedRevocation = tuple[datetime, ReasonFlags]
+"""Date and reason of an entry of a list."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ def recognized(crl: x509.CertificateRevocationList) -> KeptList | None:
         except x509.ExtensionNotFound:
             code = ReasonFlags.unspecified
         if code is not ReasonFlags.remove_from_crl:
-            revoked[format_serial(entry.serial_number)] = ListedRevocation(entry.revocation_date_utc, code)
+            revoked[format_serial(entry.serial_number)] = entry.revocation_date_utc, code
     number = crl.extensions.get_extension_for_class(x509.CRLNumber).value.crl_number
     return KeptList(authority, number, crl.last_update_utc, revoked)
 
@@ -122,10 +121,11 @@ def gap(kept: KeptList, *, now: datetime) -> ListGap:
 
 
 def _is_lost(row: Certificate, listed: ListedRevocation, ahead: int, now: datetime) -> bool:
+    _, code = listed
     status = row.status_at(now)
     if status == CertificateStatus.EXPIRED:
         return False
-    if listed.code is ReasonFlags.certificate_hold:
+    if code is ReasonFlags.certificate_hold:
         return status == CertificateStatus.ACTIVE and ahead > 0
     return status == CertificateStatus.ACTIVE or row.revocation_code == HOLD
 
@@ -147,9 +147,9 @@ def resume(*, kept: Sequence[KeptList], actor: Actor, now: datetime) -> list[Res
 
 def _revoke_again(certificate: Certificate, found: ListGap, actor: Actor, now: datetime) -> None:
     """Revoke a certificate as of its date on the list; a hold suspends its agent again."""
-    listed = found.kept.revoked[certificate.serial_number]
+    revoked_at, code = found.kept.revoked[certificate.serial_number]
     reason = f"{REASON} (list {found.kept.number})"
-    if listed.code is ReasonFlags.certificate_hold:
+    if code is ReasonFlags.certificate_hold:
         services.suspend_agent(
             tenant_id=certificate.tenant_id,
             agent_id=certificate.agent_id,
@@ -164,10 +164,10 @@ def _revoke_again(certificate: Certificate, found: ListGap, actor: Actor, now: d
         services.revoke_locked(
             certificate=locked,
             reason=reason,
-            code=listed.code,
+            code=code,
             actor=actor,
             now=now,
-            since=max(listed.revoked_at, locked.issued_at),
+            since=max(revoked_at, locked.issued_at),
         )
 
 
