@@ -15,7 +15,14 @@ from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ORDER_VAR, PAGE_VAR
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseNotAllowed,
+    HttpResponseRedirect,
+    QueryDict,
+)
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -25,7 +32,6 @@ from django.views.decorators.http import require_safe
 from unfold.enums import ActionVariant
 from unfold.paginator import InfinitePaginator
 
-from auditlog import tree_admin
 from auditlog.actors.names import NamesActors, actor_shown
 from auditlog.actors.requests import record_download
 from auditlog.errors import ExportsUnderWay, NothingSealed, NotSealedYet
@@ -35,7 +41,9 @@ from auditlog.finding import words
 from auditlog.finding.words import ActorFilter, add_places
 from auditlog.models import AuditEntry, TreeHead
 from auditlog.proving import proofs
-from auditlog.proving.proofs import export_file, proof_file
+from auditlog.proving.proofs import MET, MISSING, NO_POLICY, export_file, proof_file
+from auditlog.proving.state import WitnessReport, log_state
+from auditlog.sealing.keys import log_keys, verifier_key
 from auditlog.verifying import one_entry
 from auditlog.vocabulary import SERVICE_TENANT_ID, ActorKind, AuditAction
 from compliance.console import filters
@@ -46,6 +54,7 @@ from compliance.console.display import EMPTY, chip, code, column, pretty_json, r
 from compliance.console.navigation import NavigationLine
 from compliance.core import environments
 from compliance.core.clock import now
+from compliance.core.environments import Environment
 from compliance.core.identifiers import parse_id
 
 # The model whose page shows the affected row, by the part of an action before its dot.
@@ -73,6 +82,9 @@ TONES = {
 KINDS = {**dict(ActorKind.choices), ActorKind.API_KEY: "API key"}
 LONGEST_QUERY = 500
 EXPORTS = {"jsonl": "Export JSON Lines", "csv": "Export CSV", "ocsf": "Export OCSF"}
+SAFE_METHODS = ("GET", "HEAD")
+PREFIXES = {Environment.LIVE: "/v1/audit-log", Environment.TEST: "/v1/audit-log/test"}
+QUORUM_TONES = {MET: "success", MISSING: "danger", NO_POLICY: "default"}
 OUTCOME_TONES = {
     one_entry.StepOutcome.PASSED: "success",
     one_entry.StepOutcome.FAILED: "danger",
@@ -344,4 +356,60 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
         return entry
 
 
-admin.site.register(TreeHead, tree_admin.TreeAdmin)
+@admin.register(TreeHead)
+class TreeAdmin(TenantScopedAdmin):
+    """One page in the place of a list; members see it without the witnesses' addresses and errors."""
+
+    navigation = NavigationLine("Evidence", 2, "Tree and witnesses", "account_tree")
+    tenant_field = None
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        if request.method not in SAFE_METHODS:
+            return HttpResponseNotAllowed(SAFE_METHODS)
+        with environments.auditing():
+            state, keys = log_state(now=now()), log_keys(now())
+        access = access_of(request)
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Tree and witnesses",
+            "state": state,
+            "keys": [
+                {
+                    "vkey": verifier_key(key).encode(),
+                    "active_from": key.active_from,
+                    "retired_at": key.retired_at,
+                }
+                for key in reversed(keys)
+            ],
+            "quorum": chip(state.quorum, QUORUM_TONES[state.quorum]),
+            "is_operator": access.is_operator,
+            "witnesses": [
+                {
+                    "name": visible(each.name),
+                    "key_name": code(each.key_name),
+                    "url": code(each.url) if access.is_operator else "",
+                    "size": each.size,
+                    "cosigned_at": each.cosigned_at,
+                    "state": _witness_state(each),
+                    "problem": visible(each.problem) if access.is_operator else "",
+                }
+                for each in state.witnesses
+            ],
+            "prefix": PREFIXES[access.environment],
+        }
+        return TemplateResponse(request, "admin/auditlog/tree.html", context)
+
+    def change_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
+        return HttpResponseRedirect(reverse("admin:auditlog_treehead_changelist"))
+
+
+def _witness_state(witness: WitnessReport) -> SafeString:
+    if witness.contradicts:
+        return chip("contradicts this log", "danger")
+    if witness.problem:
+        return chip("did not cosign", "warning")
+    if witness.url is None:
+        return chip("not asked", "default")
+    return chip("cosigns", "success") if witness.cosigned_at else chip("waiting", "default")

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from auditlog.vocabulary import Actor
 from certificates import services
-from certificates.issuing import key_pool, unfinished, wrapped_keys
+from certificates.issuing import issuance, key_pool, wrapped_keys
 from certificates.issuing.key_pool import FILL
 from certificates.lists import publication
 from certificates.ocsp import responders
@@ -77,7 +77,7 @@ def fill_key_pool(**kwargs: Any) -> None:
 def settle_unfinished(**kwargs: Any) -> None:
     """Settle issuances that a crash left unfinished, and delete wrapped keys that nothing can use."""
     with _patience("unfinished issuances not settled"):
-        unfinished.settle(now=now())
+        issuance.settle(now=now())
     if deleted := wrapped_keys.delete_unnamed(now=now()):
         log.info("%d wrapped keys deleted", deleted)
 

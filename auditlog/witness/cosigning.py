@@ -10,8 +10,7 @@ from auditlog.tlog.checkpoints import SIZE_CONTENT_TYPE, AddCheckpoint, Checkpoi
 from auditlog.tlog.lines import Malformed, ProofInvalid, SignatureInvalid, TlogError
 from auditlog.tlog.merkle import EMPTY_ROOT, verify_consistency
 from auditlog.tlog.notes import Note, VerifierKey, verified
-from auditlog.witness.keys import WitnessKey
-from auditlog.witness.state import StateFolder, WitnessUnusable
+from auditlog.witness.state import StateFolder, WitnessKey, WitnessUnusable
 
 SUFFIX = ".checkpoint"
 PLAIN = "text/plain; charset=utf-8"

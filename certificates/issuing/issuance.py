@@ -1,4 +1,4 @@
-"""Issue and renew certificates."""
+"""Issue and renew certificates, and settle issuances that a crash left between intent and certificate."""
 
 import logging
 import math
@@ -16,7 +16,14 @@ from agents.risk import band_of
 from auditlog.vocabulary import Actor, AuditAction
 from certificates import errors
 from certificates.issuing import key_pool
-from certificates.models import Certificate, CertificateAuthority, CertificateStatus, Issuance, IssuanceState
+from certificates.models import (
+    Certificate,
+    CertificateAuthority,
+    CertificateStatus,
+    Issuance,
+    IssuanceState,
+    WrappedAgentKey,
+)
 from certificates.pki import MAX_LIFETIME
 from certificates.pki.identity_extension import IdentityClaims
 from certificates.pki.lint import LintError, sign_leaf
@@ -34,12 +41,16 @@ from certificates.services import announce, mark_expired, record, supersede_from
 from compliance.api.rate_limits import refusal
 from compliance.core import environments
 from compliance.core.errors import Conflict, InvalidState, ServiceError
-from compliance.keys.base import KeyRef
-from compliance.keys.registry import rsa_private_key
+from compliance.keys.base import KeyNotFound, KeyRef, KeyStorage
+from compliance.keys.registry import backend_for, rsa_private_key
+from compliance.stores.sweeps import each
 from webhooks.vocabulary import EventName
 
 log = logging.getLogger(__name__)
 
+UNFINISHED_AFTER: Final = timedelta(minutes=10)
+"""Longer than any request: the time limits of HSM and database end it before."""
+BATCH: Final = 100
 RENEWAL_PAUSE: Final = timedelta(seconds=60)
 OWNER_REQUIRED: Final = (
     "The tenant certifies only agents with an owner: set `owner` with PATCH /v1/agents/{id}"
@@ -251,3 +262,37 @@ def certified_agent(agent: Agent) -> CertifiedAgent:
 def _finish(intent: Issuance, state: IssuanceState, now: datetime, *, error: str = "") -> None:
     intent.state, intent.finished_at, intent.error = state, now, error
     intent.save(update_fields=["state", "finished_at", "error"])
+
+
+def settle(*, now: datetime) -> int:
+    """Mark old unfinished issuances as failed and put their keys back into the pool; return how many."""
+    stale = Issuance.objects.filter(state=IssuanceState.STARTED, created_at__lt=now - UNFINISHED_AFTER)
+    found = list(stale.order_by("created_at", "id").values_list("id", "tenant_id")[:BATCH])
+    return each(found, lambda row: _settle(*row, now))
+
+
+def _settle(issuance_id: UUID, tenant_id: UUID, now: datetime) -> bool:
+    with environments.atomic():
+        own = Issuance.objects.filter(tenant_id=tenant_id)
+        rows = own.select_for_update(of=("self",), skip_locked=True)
+        intent = rows.filter(id=issuance_id, state=IssuanceState.STARTED).first()
+        if intent is None:
+            return False
+        log.warning("issuance %s was never finished", intent.serial_number)
+        if not Certificate.objects.filter(kms_key_arn=intent.key_uri).exists():
+            _put_back(intent.key_uri, now)
+        _finish(intent, IssuanceState.FAILED, now, error="never finished")
+    return True
+
+
+def _put_back(key_uri: str, now: datetime) -> None:
+    wrapped = WrappedAgentKey.objects.filter(key_uri=key_uri).first()
+    try:
+        if wrapped is not None:
+            key = KeyRef(key_uri, bytes(wrapped.spki), KeyStorage.WRAPPED)
+        else:
+            key = KeyRef(key_uri, backend_for(environments.current()).spki(key_uri))
+    except KeyNotFound:
+        log.warning("the key of an unfinished issuance is not in its token")
+    else:
+        key_pool.put_back(key=key, now=now)

@@ -17,7 +17,7 @@ from auditlog.models import AuditEntry
 from auditlog.vocabulary import AuditAction
 from certificates import services
 from certificates.apps import check_agent_keys
-from certificates.issuing import issuance, key_pool, unfinished, wrapped_keys
+from certificates.issuing import issuance, key_pool, wrapped_keys
 from certificates.models import (
     Certificate,
     CertificateAuthority,
@@ -285,7 +285,7 @@ def test_unfinished_issuance_puts_its_wrapped_key_back(tenant: Tenant) -> None:
     Issuance.objects.update(created_at=now() - timedelta(days=1))
 
     assert wrapped_keys.delete_unnamed(now=now() + timedelta(hours=2)) == 0
-    assert unfinished.settle(now=now()) == 1
+    assert issuance.settle(now=now()) == 1
 
     assert Issuance.objects.get().state == IssuanceState.FAILED
     assert PooledKey.objects.get(key_uri=key.uri).storage == KeyStorage.WRAPPED
