@@ -114,10 +114,7 @@ def seal_chip(entry: Any) -> SafeString:
 def part_column(
     title: str, part: str, show: Callable[[Any], Any], *, is_listed: bool = False, ordering: str | None = None
 ) -> Any:
-    """Return a column of a part of an entry.
-
-    Once the part is erased, it is a mark, and on the entry's page since when and by which entry.
-    """
+    """Return a column of a part of an entry; an erased one is a mark, on the entry's page with its record."""
 
     def shown(entry: Any) -> Any:
         if part not in (entry.erased or ()):

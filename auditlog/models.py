@@ -70,10 +70,7 @@ class PendingEntry(models.Model):
 
 
 class Leaf(models.Model):
-    """The place of an entry in the tree, with the salts of its commitments (`auditlog.leaves`).
-
-    `erased` holds the commitments to erased parts, whose salts are zeroed.
-    """
+    """An entry's place in the tree and its salts; `erased`: commitments of parts whose salts are zeroed."""
 
     index = models.BigIntegerField(primary_key=True)
     entry_id = models.UUIDField(unique=True)
@@ -106,10 +103,7 @@ class TreeHead(models.Model):
 
 
 class SignedHead(models.Model):
-    """A checkpoint: `note` is the signed note (C2SP tlog-checkpoint); cosignatures are added to it.
-
-    `has_quorum`: the witness policy of the service was met when the last cosignature came.
-    """
+    """A checkpoint as a signed note with its cosignatures; `has_quorum` as of the last of these."""
 
     size = models.BigIntegerField(primary_key=True)
     root = models.BinaryField()
@@ -132,10 +126,7 @@ class WitnessState(models.Model):
 
 
 class LogKey(models.Model):
-    """An Ed25519 key in the environment's HSM token, which signs from `active_from` to `retired_at`.
-
-    Its name is the log's origin. The private half outlasts `retired_at` by an hour, this row for ever.
-    """
+    """An Ed25519 key in the HSM, named as the log; its private half outlasts `retired_at` by an hour."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     name = models.CharField(max_length=255)

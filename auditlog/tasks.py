@@ -38,10 +38,7 @@ def seal(**kwargs: Any) -> None:
 
 
 def _seal_until_empty(end: float) -> None:
-    """Seal until the queue is empty, or ask for another task at `end` (monotonic seconds).
-
-    After it answers it looks once more: what committed before the answer asked for no task.
-    """
+    """Seal until the queue is empty, seen once more after the answer, or enqueue another task at `end`."""
     has_answered = False
     while (sealed := _seal_and_sign()) or not has_answered:
         if time.monotonic() > end:
@@ -55,10 +52,7 @@ def _seal_until_empty(end: float) -> None:
 
 @task("auditlog.drop_expired")
 def drop_expired(**kwargs: Any) -> None:
-    """Drop the contents of entries past their retention and the private halves of retired keys.
-
-    Changes of the retention are recorded.
-    """
+    """Record changes of the retention; drop contents past it, and private halves of retired keys."""
     actor = Actor.system("auditlog.drop_expired")
     retention.record_settings(actor=actor, now=now())
     if dropped := retention.drop_expired(actor=actor, now=now()):

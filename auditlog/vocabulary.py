@@ -185,10 +185,7 @@ class ActorKind(models.TextChoices):
 
 @dataclass(frozen=True)
 class Actor:
-    """The actor of an act; `id` names a person, an API key, an agent, or a part of the service.
-
-    Entries of people from before their ids name the user of then: `console:<username>`.
-    """
+    """The actor of an act: a person (entries before 0.2: `console:<username>`), API key, agent or part."""
 
     kind: ActorKind
     id: str

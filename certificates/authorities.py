@@ -33,10 +33,7 @@ ACTOR: Final = Actor.system("ca_init")
 
 
 def bootstrap(*, now: datetime) -> CertificateAuthority:
-    """The issuing CA of the current environment, made with its root and first lists if there is none.
-
-    So is the wrapping key, where agents' keys are wrapped. Safe to repeat and in parallel.
-    """
+    """Make what is missing: CAs, first lists, the wrapping key; return the issuing CA. Safe in parallel."""
     if key_pool.storage() is KeyStorage.WRAPPED:
         wrapped_keys.ensure(actor=ACTOR, now=now)
     with environments.atomic():
@@ -97,10 +94,7 @@ def _lock_bootstrap() -> None:
 
 
 def _make(parent: CertificateAuthority | None, actor: Actor, now: datetime) -> CertificateAuthority:
-    """Make the issuing CA under its root, or, without a parent, a root.
-
-    Its name differs by environment and generation, so that no verifier confuses two CAs.
-    """
+    """Make the issuing CA, or without a parent a root, under a name that no other CA has."""
     role, lifetime = AuthorityRole.ROOT, ROOT_LIFETIME
     if parent is not None:
         role, lifetime = AuthorityRole.ISSUING, ISSUING_LIFETIME

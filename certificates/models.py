@@ -258,10 +258,7 @@ class Certificate(TenantRow):
 
 
 def certified_actions(agent: Agent, latest: Certificate | None) -> list[str] | None:
-    """An agent's scope: that of its latest certificate, before the first one that of its profile.
-
-    None if no scope is declared, [] if nothing is permitted. An edited profile counts once it is certified.
-    """
+    """An agent's scope by its latest certificate, else its profile; None: not declared, []: nothing."""
     if latest is None:
         return agent.permitted_actions
     certified: list[str] | None = latest.claims["permitted_actions"]
@@ -385,10 +382,7 @@ class WrappingKey(models.Model):
 
 
 class WrappedAgentKey(models.Model):
-    """The private half of an agent's key as `blob`, encrypted by the wrapping key.
-
-    `key_uri` is what certificates, the pool and issuances call the key; it names no object of the token.
-    """
+    """The private half of an agent's key, encrypted, under a `key_uri` that names no object of the token."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     key_uri = models.CharField(max_length=MAX_URI_LENGTH, unique=True)

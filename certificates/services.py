@@ -99,10 +99,7 @@ def revoke(*, tenant_id: UUID, certificate_id: Any, reason: str, actor: Actor, n
 def revoke_for_agent(
     *, agent: Agent, reason: str, code: ReasonFlags, actor: Actor, now: datetime
 ) -> Certificate | None:
-    """Revoke the agent's certificates that are active or on hold: two while a renewed one overlaps.
-
-    Called under the agent's row lock. Returns the newest of them.
-    """
+    """Revoke the agent's one or two certificates that can be, under its row lock; return the newest."""
     own = Certificate.objects.for_tenant(agent.tenant_id).of_agent(agent.id)
     revoked = list(own.revocable(now).locked())
     for certificate in revoked:
@@ -171,10 +168,7 @@ def revoke_locked(
     now: datetime,
     since: datetime | None = None,
 ) -> None:
-    """Revoke a locked certificate and announce it.
-
-    It counts as revoked from the beginning of its hold if it has one, else from `since`, else from now.
-    """
+    """Revoke a locked certificate, as of its hold's beginning, else `since`, else now, and announce it."""
     revoke_all(certificates=[certificate], reason=reason, code=code, now=now, since=since)
     announce_revoked(certificates=[certificate], reason=reason, code=code, actor=actor, now=now)
     _publish_list(certificate)
@@ -188,10 +182,7 @@ def revoke_all(
     now: datetime,
     since: datetime | None = None,
 ) -> None:
-    """As `revoke_locked`, or with the code `certificateHold` a hold, for a tenant's locked certificates.
-
-    The caller has it announced and the lists published.
-    """
+    """Revoke, or hold, a tenant's locked certificates; the caller announces it and has lists published."""
     if not certificates:
         return
     _end_holds([one for one in certificates if one.is_on_hold(now)], now)

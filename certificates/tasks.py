@@ -35,10 +35,7 @@ def _patience(failure: str) -> Iterator[None]:
 
 @task(PUBLISH)
 def publish_crl(*, authority_id: str, **kwargs: Any) -> None:
-    """Publish the lists of one CA if they are due, and ask for the next round if more revocations gathered.
-
-    Without the HSM the sweep tries again; while one worker makes a round, the other tasks return at once.
-    """
+    """Publish a CA's lists if due, and ask for the next round if more gathered; a sweep tries again."""
     with _patience(f"revocation lists of {authority_id} not published"):
         made = publication.publish(authority_id=UUID(authority_id), actor=Actor.system(PUBLISH), now=now())
         if made and publication.lists_are_due(authority_id=UUID(authority_id), now=now()):

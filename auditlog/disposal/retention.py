@@ -36,10 +36,7 @@ def record_settings(*, actor: Actor, now: datetime) -> None:
 
 
 def drop_expired(*, actor: Actor, now: datetime) -> int:
-    """Drop the contents of entries older than `AUDIT_RETENTION_DAYS` and record it; return how many.
-
-    They go in the order of the tree: the first entry that is younger, or not sealed, ends the run.
-    """
+    """Drop and record the contents of entries past retention, in the order of the tree; return how many."""
     horizon = now - timedelta(days=settings.AUDIT_RETENTION_DAYS)
     # The function adds to the record which entries they were.
     told = {"before": horizon.isoformat()}

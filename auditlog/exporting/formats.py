@@ -38,10 +38,7 @@ class JsonLines:
 
 
 class Csv:
-    """A column for each field; a cell that a spreadsheet would take for a formula has a `'` before it.
-
-    Nothing is an empty cell, and an empty text is a lone `'`.
-    """
+    """A column a field; `'` marks a cell that a spreadsheet would run, and alone an empty text."""
 
     media_type = "text/csv; charset=utf-8; header=present"
 

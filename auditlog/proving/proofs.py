@@ -42,10 +42,7 @@ class Consistency:
 
 
 def checkpoint(*, now: datetime) -> SignedHead:
-    """Return the published checkpoint of the current environment.
-
-    Raises: NothingSealed; PublicationStopped once a witness knows another tree.
-    """
+    """Return the published checkpoint. Raises: NothingSealed, PublicationStopped."""
     gathering.check_uncontradicted()
     if found := published_checkpoint(now=now):
         return found
@@ -64,9 +61,7 @@ def quorum_of(checkpoint: SignedHead | None) -> str:
 
 
 def tile(level: str, path: str) -> bytes:
-    """Return a tile's hashes (C2SP tlog-tiles). Raises: TileNotFound, also beyond the newest checkpoint;
-    TreeDamaged.
-    """
+    """Return a tile's hashes (C2SP tlog-tiles). Raises: TileNotFound, TreeDamaged."""
     number = int(level) if level.isascii() and level.isdigit() and len(level) <= 2 else HIGHEST_LEVEL + 1
     if number > HIGHEST_LEVEL or str(number) != level:
         raise TileNotFound()
@@ -98,10 +93,7 @@ def bundle(path: str) -> bytes:
 
 
 def proof(*, tenant_id: UUID, entry_id: str, now: datetime) -> str:
-    """Return the entry's proof file (C2SP tlog-proof); `extra` is the disclosure of the entry as JSON.
-
-    Raises: EntryNotFound, NotSealedYet while no published checkpoint covers the entry, PublicationStopped.
-    """
+    """Return the entry's tlog-proof file. Raises: EntryNotFound, NotSealedYet, PublicationStopped."""
     gathering.check_uncontradicted()
     entry = AuditEntry.objects.for_tenant(tenant_id).find(entry_id)
     sealed = sealed_entry_of(entry.id)
@@ -119,10 +111,7 @@ def prove(sealed: SealedEntry, under: SignedHead) -> str:
 
 
 def consistency(*, old: int, new: int | None) -> Consistency:
-    """Prove that the tree of `new` leaves, by default the newest checkpoint's, begins with that of `old`.
-
-    Raises: NothingSealed, InvalidState if the newest checkpoint is smaller, or `new` smaller than `old`.
-    """
+    """Prove that the tree of `new` leaves begins with that of `old`. Raises: NothingSealed, InvalidState."""
     found = latest_checkpoint()
     if found is None:
         raise NothingSealed()

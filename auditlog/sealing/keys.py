@@ -45,10 +45,7 @@ def bootstrap(*, actor: Actor, now: datetime) -> LogKey:
 
 
 def rotate(*, actor: Actor, now: datetime, overlap: timedelta = OVERLAP) -> LogKey:
-    """Generate the key that signs from now on; the others go on for `overlap`, which may be zero.
-
-    The log keeps its name. Makes the first key where there is none; raises `LogKeyRotationUnderWay`.
-    """
+    """Generate a key that signs beside the others for `overlap`. Raises: LogKeyRotationUnderWay."""
     lasting = LogKey.objects.lasting().first()
     if lasting is None:
         return bootstrap(actor=actor, now=now)

@@ -60,10 +60,7 @@ def sealed_entry_of(entry_id: UUID) -> SealedEntry | None:
 def sealed_among(
     entries: str, params: Sequence[Any], *, before: int, most: int
 ) -> Generator[list[SealedEntry], None, None]:
-    """Yield, in the order of the tree, those of `entries` with an index less than `before`, `most` at once.
-
-    `entries`: SQL of a query for all columns of entries.
-    """
+    """Yield `entries`, an SQL query for all their columns, in the tree's order up to `before`."""
     joined = f"FROM auditlog_leaf l JOIN ({entries}) e ON e.id = l.entry_id"
     statement = f"SELECT {_COLUMNS} {joined} WHERE l.index < %s ORDER BY l.index"
     with closing(sql.streamed(statement, [*params, before], most=most)) as found:

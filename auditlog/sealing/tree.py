@@ -87,10 +87,7 @@ def is_signed(checkpoint: SignedHead) -> bool:
 
 @lru_cache(maxsize=256)
 def _check_signed(environment: Environment, note: str, size: int, root: bytes) -> None:
-    """Raise TlogError unless a key of the log signed the note, whose size and root these are.
-
-    Failures are not remembered: the key may become known.
-    """
+    """Raise TlogError, which is not remembered, unless the log signed a note of this size and root."""
     parsed = Note.parse(note)
     stated = Checkpoint.parse(parsed.text)
     # The log may have had another name then: its keys below tell.
@@ -100,10 +97,7 @@ def _check_signed(environment: Environment, note: str, size: int, root: bytes) -
 
 
 def latest_checkpoint(condition: str = OF_TREE) -> SignedHead | None:
-    """Return the largest checkpoint that meets an SQL condition and that the log signed; None without one.
-
-    At most `MOST_FORGED` others are passed over.
-    """
+    """Return the largest signed checkpoint that meets an SQL condition, past at most `MOST_FORGED` others."""
     for passed_over in range(MOST_FORGED):
         rest = f"WHERE {condition} ORDER BY size DESC LIMIT 1 OFFSET {passed_over}"
         (found,) = sql.read_together((SignedHead, rest, ()))

@@ -51,10 +51,7 @@ class WitnessAnswer:
 
 
 def policy() -> Policy | None:
-    """Return the policy of AUDIT_WITNESS_POLICY; None if none is set, or if it names other logs only.
-
-    Raises: WitnessPolicyInvalid.
-    """
+    """Return the witness policy, if one is set for this log. Raises: WitnessPolicyInvalid."""
     if not settings.AUDIT_WITNESS_POLICY:
         return None
     try:
@@ -71,10 +68,7 @@ def is_witnessed(checkpoint: SignedHead, rules: Policy) -> bool:
 
 
 def contradiction() -> str:
-    """Return which witness of the policy knows another tree of this log, and its words; else nothing.
-
-    Where the policy cannot be read, every witness that was ever asked counts.
-    """
+    """Return which witness (of the policy, if readable) knows another tree of this log, and its words."""
     states = WitnessState.objects.order_by("name")
     with suppress(WitnessPolicyInvalid):
         rules = policy()
@@ -95,10 +89,7 @@ def contradicts(problem: str) -> bool:
 
 
 def gather(*, now: datetime) -> int:
-    """Submit the newest checkpoint to every witness that has not cosigned it; return the new cosignatures.
-
-    Raises: WitnessPolicyInvalid.
-    """
+    """Have witnesses cosign the newest checkpoint; return how many did. Raises: WitnessPolicyInvalid."""
     rules, newest = policy(), latest_checkpoint()
     if rules is None or newest is None:
         return 0
@@ -126,11 +117,7 @@ def gather(*, now: datetime) -> int:
 
 
 def ask_all(*, newest: SignedHead) -> list[WitnessAnswer]:
-    """Ask every witness whether it knows the log as of a checkpoint, also those that have cosigned it.
-
-    Nothing is stored. A witness that has seen a larger tree answers with its size.
-    Raises: WitnessPolicyInvalid.
-    """
+    """Ask all witnesses, storing nothing, if they know a log as of `newest`. Raises: WitnessPolicyInvalid."""
     rules = policy()
     witnesses = rules.witnesses if rules else []
     return _submitted(newest, [(witness, newest.size) for witness in witnesses if witness.url])

@@ -21,10 +21,7 @@ _COMMITMENT: Final = re.compile("[0-9a-f]{64}", re.ASCII)
 
 
 def recomputed(start: int, end: int) -> dict[int, bytes]:
-    """Return the hashes of leaves `start` to `end - 1` by index, each from its entry's row.
-
-    A place that two leaves have, and an entry that cannot be as sealed, has no octets.
-    """
+    """Return the leaf hashes computed from the rows, by index; no octets for one that cannot be as sealed."""
     hashes: dict[int, bytes] = {}
     for entry in sealed_between(start, end):
         is_sound = entry.index not in hashes and not problem_of(entry)

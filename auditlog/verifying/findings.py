@@ -45,10 +45,7 @@ class Flaw:
 
 @dataclass
 class Verdict:
-    """The flaws found first, how many there are, and what was counted.
-
-    `doubts` say why nothing can be told, although nothing is wrong.
-    """
+    """The first flaws, how many there are, what was counted, and `doubts`: why nothing can be told."""
 
     subject: str
     counts: dict[str, Any] = field(default_factory=dict)

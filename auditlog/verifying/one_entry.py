@@ -61,10 +61,7 @@ class EntryCheck:
 
 
 def verify(*, tenant_id: UUID, entry_id: str, now: datetime) -> EntryCheck:
-    """Verify an entry of the tenant, as its row is now, under the published checkpoint.
-
-    Raises: EntryNotFound.
-    """
+    """Verify the tenant's entry, as its row is now, under the published checkpoint. Raises: EntryNotFound."""
     entry = AuditEntry.objects.for_tenant(tenant_id).find(entry_id)
     # In this order: it may be sealed in between.
     is_queued = PendingEntry.objects.filter(entry_id=entry.id).exists()

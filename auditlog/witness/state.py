@@ -28,10 +28,7 @@ class WitnessUnusable(Exception):
 
 
 class StateFolder:
-    """The folder, which this process alone uses inside the block.
-
-    Raises: WitnessUnusable if another process uses it.
-    """
+    """The folder, which this process alone uses inside the block. Raises: WitnessUnusable."""
 
     def __init__(self, path: Path) -> None:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -95,10 +92,7 @@ def stored_vkey(path: Path) -> str | None:
 
 
 def key_of(folder: StateFolder, name: str | None) -> WitnessKey:
-    """Return the folder's key; make one for `name` if there is none.
-
-    Raises: WitnessUnusable if the key is damaged or has another name; Malformed if `name` can't be a key's.
-    """
+    """Return the folder's key, made for `name` at first. Raises: WitnessUnusable, Malformed."""
     content = folder.read(KEY_FILE)
     key = _made(folder, name) if content is None else _loaded(content)
     if name and key.public.name != name:

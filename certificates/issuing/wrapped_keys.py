@@ -123,10 +123,7 @@ def ensure(*, actor: Actor, now: datetime) -> None:
 
 
 def rotate(*, actor: Actor, now: datetime) -> WrappingKey:
-    """Put a new wrapping key into service; the present one is retired.
-
-    Raises `RotationUnfinished` while keys under a retired one wait, and the errors of `KeyBackend`.
-    """
+    """Put a new wrapping key into service. Raises: RotationUnfinished, the errors of `KeyBackend`."""
     if waiting().exists():
         raise RotationUnfinished()
     ref = backend_for(environments.current()).make_wrapping_key(label=LABEL)
@@ -144,10 +141,7 @@ def waiting() -> QuerySet[WrappedAgentKey]:
 
 
 def wrap_waiting() -> int:
-    """Wrap the waiting keys under the present wrapping key; return how many. Safe to run twice and to lose.
-
-    One whose record is damaged is logged, and left. Signing goes on: both blobs hold the same key.
-    """
+    """Wrap the waiting keys anew, but damaged records; return how many. Signing goes on; safe to lose."""
     target, last, wrapped = WrappingKey.objects.filter(retired_at=None).first(), UUID(int=0), 0
     if target is None:
         return 0

@@ -61,10 +61,7 @@ class ListGap:
 
 @dataclass(frozen=True)
 class Resumption:
-    """A CA whose lists continue.
-
-    `last_known` is the last number that the database had, `number` that of the list published now.
-    """
+    """A CA whose lists continue: the last number the database had, and that of the list published now."""
 
     authority: CertificateAuthority
     last_known: int
@@ -104,10 +101,7 @@ def recognized(crl: x509.CertificateRevocationList) -> KeptList | None:
 
 
 def gap(kept: KeptList, *, now: datetime) -> ListGap:
-    """Compare a kept list with the database.
-
-    A hold counts as lost only if the list is newer than the database: it may have been lifted since.
-    """
+    """Compare a list with the database; a hold is lost only if the list is newer: it may have been lifted."""
     ahead, serials = kept.number - kept.authority.crl_number, list(kept.revoked)
     known: set[str] = set()
     lost = []

@@ -33,10 +33,7 @@ def format_serial(serial: int) -> str:
 
 
 def parse_serial(text: str) -> int | None:
-    """Read a serial in hex (any case, with colons or `0x`) or decimal, either padded with zeros.
-
-    None if this service can't have issued it.
-    """
+    """Read a serial in hex (colons, `0x`) or decimal, zeros before it; None if it can't be ours."""
     stripped = text.strip()
     if in_hex := _HEX.fullmatch(stripped):
         value = int(in_hex[1], 16)

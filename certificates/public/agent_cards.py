@@ -107,10 +107,7 @@ class PublishedCard:
 
 
 def published(did: AgentDid, *, now: datetime) -> PublishedCard:
-    """The card of an active agent that publishes one, for anyone.
-
-    Raises `CardNotFound` for every other, and the HSM's 503 errors where the card must be signed.
-    """
+    """Return an active agent's signed card and its digest. Raises: CardNotFound, the HSM's 503 errors."""
     with environments.use(did.environment):
         agent, certificate = _publisher(did, now)
         content = content_of(agent, certificate, base_url=settings.BASE_URL)

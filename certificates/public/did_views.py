@@ -227,10 +227,7 @@ class DidViewSet(PublicViewSet):
 
 
 def _asked(request: Request, moment: datetime) -> tuple[datetime, int | None]:
-    """The time of the version that is wanted, by default now, and its number if that is asked for.
-
-    Raises: Invalid.
-    """
+    """Return the time of the wanted version, by default now, and its number if asked for. Raises: Invalid."""
     if {"versionId", "versionTime"} <= request.query_params.keys():
         raise Invalid("versionId and versionTime exclude each other")
     asked = read_moment(request.query_params, "versionTime") or moment

@@ -29,10 +29,7 @@ REASONS: Final = [INVALID_SIGNATURE, *REASON_OF_STATUS.values(), INVALID_AUDIENC
 
 @dataclass(frozen=True)
 class MessageSignature:
-    """A signature by an agent's managed key; `signature` is base64, `payload_hash` as in `signing`.
-
-    `jws` is a second signature, as a detached JWS (RFC 7797), where one was asked for.
-    """
+    """A signature in base64 by an agent's key, and, where asked for, a detached JWS (RFC 7797)."""
 
     signature: str
     algorithm: str
@@ -65,10 +62,7 @@ def key_id(certificate: Certificate) -> str:
 def sign_message(
     *, certificate: Certificate, payload: Any, as_jws: bool = False, audience: str | None = None
 ) -> MessageSignature:
-    """Sign a JSON value with the agent's key, once more as a detached JWS if asked, bound to an audience.
-
-    Raises `Invalid` for what has no canonical form, and the HSM's 503 errors.
-    """
+    """Sign a JSON value, if asked also as a JWS, for an audience. Raises: Invalid, the HSM's 503 errors."""
     message, jws = signing.canonical(payload), None
     if as_jws:
         protected = _protected(certificate, audience)

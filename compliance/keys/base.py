@@ -198,10 +198,7 @@ class KeyBackend(ABC):
         """Return whether the last call to the token did not fail."""
 
     def generate_rsa(self, bits: int = 2048, *, label: str, spread: bool = False) -> KeyRef:
-        """Generate an RSA key pair that can only sign; raises ValueError for a size not in `RSA_SIZES`.
-
-        `spread` is for the many keys of agents: they are stored where they do not slow down others.
-        """
+        """Generate an RSA key that only signs, in a shard if `spread`; raises ValueError for another size."""
         if bits not in RSA_SIZES:
             raise ValueError(f"RSA keys have {RSA_SIZES} bits, not {bits}")
         if not spread:
@@ -248,10 +245,7 @@ class KeyBackend(ABC):
 
     @abstractmethod
     def sign_ed25519(self, uri: str, message: bytes) -> bytes:
-        """Sign a message as it is, in 64 octets (pure Ed25519, RFC 8032 §5.1.6).
-
-        Raises `KeyNotFound`, and ValueError for more than `MAX_MESSAGE` octets.
-        """
+        """Sign up to `MAX_MESSAGE` octets in 64 (RFC 8032 §5.1.6); raises `KeyNotFound`, ValueError."""
 
     @abstractmethod
     def spki(self, uri: str) -> bytes:
@@ -300,10 +294,7 @@ class KeyBackend(ABC):
         return token
 
     def sign(self, uri: str, data: bytes, algorithm: SignatureAlgorithm) -> bytes:
-        """Hash and sign: RSA as in RFC 8017 §8.2 (PKCS#1 v1.5), ECDSA as DER (RFC 3279 §2.2.3).
-
-        Only the digest is sent, so a large CRL costs no more than a small one. Raises `KeyNotFound`.
-        """
+        """Hash here and sign: PKCS#1 v1.5, or ECDSA as DER (RFC 3279 §2.2.3); raises `KeyNotFound`."""
         return self.sign_digest(uri, hashlib.sha256(data).digest(), algorithm)
 
     def _pick_shard(self, *, besides: str = "") -> str:
@@ -316,10 +307,7 @@ _kept: WeakSet[Any] = WeakSet()
 
 
 def reset_in_children(owner: Any) -> None:
-    """Call `owner.reset_after_fork()` in every child forked from this process, while `owner` exists.
-
-    Its threads, locks and connections must not be used there.
-    """
+    """Call `owner.reset_after_fork()` in forked children: threads, locks and connections are the parent's."""
     _kept.add(owner)
 
 

@@ -80,10 +80,7 @@ def pkcs11_backend(environment: Environment) -> "Pkcs11Backend":
 
 
 class Pkcs11Backend(base.KeyBackend):
-    """Keys of one environment in the tokens of a module, which the first call loads.
-
-    Generation has threads of its own, of low priority, so that signing never waits for it.
-    """
+    """Keys in tokens of a module, loaded at the first call; generation has threads of low priority."""
 
     def __init__(self, module: Pkcs11Module, main: TokenConfig, *, shards: int = 0) -> None:
         super().__init__(main.label, shards=shards)
@@ -238,10 +235,7 @@ class Pkcs11Backend(base.KeyBackend):
         return self._call("list_tokens", self._main, lambda _: self._own_tokens())
 
     def find_tokens(self, wanted: str) -> list[str]:
-        """Return the environment's tokens in this module, with or without the main token.
-
-        The module, which knows only the tokens present at its start, is restarted if it lacks `wanted`.
-        """
+        """Return the environment's tokens here, after a restart of the module if it lacks `wanted`."""
         if wanted:
             with suppress(KeyServiceUnavailable, KeyNotFound):
                 self._call("touch", self._sessions(wanted), TokenSession.touch)

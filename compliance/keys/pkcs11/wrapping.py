@@ -116,10 +116,7 @@ def make_wrapped(session: TokenSession, wrapping: WrappingKeyRef, *, token: str,
 
 
 def unwrap(session: TokenSession, wrapped: WrappedKey) -> Any:
-    """Unwrap a key as a session object that can only sign; the caller destroys it.
-
-    Raises `KeyMismatch` if the blob does not hold the private half of `wrapped.key`.
-    """
+    """Unwrap a key as a session object that only signs, for the caller to destroy; raises `KeyMismatch`."""
     return _unwrapped(session, wrapped, MechanismFlag.SIGN, SEALED)
 
 
@@ -134,10 +131,7 @@ def sign_wrapped(session: TokenSession, wrapped: WrappedKey, data: bytes) -> byt
 
 
 def wrap_anew(session: TokenSession, wrapped: WrappedKey, to: WrappingKeyRef) -> WrappedKey:
-    """Wrap a key under another wrapping key; raises as `unwrap()`.
-
-    For that moment it is an extractable session object, which cannot sign.
-    """
+    """Wrap a key anew, for a moment an extractable session object that cannot sign; raises as `unwrap()`."""
     target = open_wrapping_key(session, to)
     private = _unwrapped(session, wrapped, MechanismFlag(0), _bound(REWRAPPED, target))
     try:
@@ -148,10 +142,7 @@ def wrap_anew(session: TokenSession, wrapped: WrappedKey, to: WrappingKeyRef) ->
 
 
 def open_wrapping_key(session: TokenSession, wrapping: WrappingKeyRef) -> WrappingHandle:
-    """Return the wrapping key, its attributes checked when a process first uses it.
-
-    Raises `KeyMissing`, and `KeyServiceNotConfigured` for a key that is no wrapping key.
-    """
+    """Return the wrapping key, checked at first use; raises `KeyMissing`, `KeyServiceNotConfigured`."""
     if wrapping.uri not in session.login.wrapping_keys:
         session.login.wrapping_keys[wrapping.uri] = _find(session, wrapping.uri)
     handle, is_trusted = session.login.wrapping_keys[wrapping.uri]
