@@ -1,8 +1,4 @@
-"""The audit log in the console: read-only, newest first, each entry linked to the row it concerns.
-
-Each has a seal, a page that proves it and one that verifies it. All is read as the auditor, whom PostgreSQL
-lets read the log and nothing else.
-"""
+"""The audit log in the console, read as the auditor, whom PostgreSQL lets read the log and nothing else."""
 
 from collections.abc import Callable
 from datetime import UTC
@@ -101,7 +97,6 @@ def linked(entry: AuditEntry, shown: str) -> str:
 
 
 def seal_chip(entry: Any) -> SafeString:
-    """Say whether the entry is in the tree, and in a checkpoint that enough witnesses have cosigned."""
     if entry.leaf_index is None:
         return chip("waiting", "warning", verbatim=True)
     if entry.leaf_index < entry.witnessed_size:
@@ -139,7 +134,6 @@ def _actor(entry: Any, *, is_short: bool = False) -> SafeString | str:
 
 
 def _linked_short(entry: AuditEntry) -> str:
-    """Name the kind of the affected row before the end of its id."""
     kind = entry.event_type.partition(".")[0].replace("_", " ")
     return linked(entry, format_html("{} {}", kind, short_code(entry.affected_id)))
 

@@ -1,7 +1,4 @@
-"""The canonical encoding of an audit entry: salted commitments to its fields, and the leaf made of them.
-
-`docs/audit-log.md` describes it octet by octet. Pure: no database.
-"""
+"""The canonical encoding of an entry (docs/audit-log.md): salted commitments, and the leaf of them. Pure."""
 
 import json
 import re

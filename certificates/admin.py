@@ -145,7 +145,6 @@ class CertifiedAgentAdmin(AgentAdmin):
 
     @display(description="status", ordering="status")
     def state(self, agent: Any) -> str:
-        """Show the status, the certificate unless it is valid, and that the agent is only observed."""
         certificate, is_valid = agent.certificate_state, agent.certificate_state in (None, "active")
         found = "" if is_valid else chip(f"certificate {certificate}", CERTIFICATE_TONES[certificate])
         keeps_colour = is_valid or agent.status != AgentStatus.ACTIVE

@@ -86,7 +86,6 @@ class CertificateQuerySet(TenantRows["Certificate"]):
         return self.filter(status="active", expires_at__lt=now)
 
     def with_status(self, status: str | None, now: datetime) -> "CertificateQuerySet":
-        """Certificates whose `status_at(now)` is this."""
         if status == "active":
             return self.active(now)
         if status == "expired":
@@ -106,7 +105,6 @@ class CertificateQuerySet(TenantRows["Certificate"]):
     def ending(
         self, *, after: datetime | None = None, before: datetime | None = None
     ) -> "CertificateQuerySet":
-        """Certificates whose end is later than `after` and earlier than `before`."""
         found = self if after is None else self.filter(expires_at__gt=after)
         return found if before is None else found.filter(expires_at__lt=before)
 
@@ -125,7 +123,6 @@ class CertificateQuerySet(TenantRows["Certificate"]):
         return self.filter(first_crl_number=None)
 
     def latest_of(self, agent: "Agent | UUID") -> "Certificate | None":
-        """The agent's newest certificate in any state."""
         return self.filter(agent=agent).order_by("-issued_at", "-id").first()
 
     def with_serial_text(self, text: str) -> "Certificate":
@@ -154,7 +151,6 @@ class RevocationListQuerySet(models.QuerySet["RevocationList"]):
         return {one.authority_id: one for one in newest}
 
     def latest_of(self, authority: "CertificateAuthority", scope: str = "full") -> "RevocationList":
-        """The current list of a scope; raises `ListNotGenerated`."""
         found = self.newest_of(authority, scope)
         if found is None:
             raise errors.ListNotGenerated()

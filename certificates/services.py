@@ -232,7 +232,6 @@ def release_all(*, certificates: Sequence[Certificate], actor: Actor, now: datet
 
 
 def _forget_wrapped_keys(certificates: Sequence[Certificate]) -> None:
-    """Delete the keys of certificates that have ended for good."""
     wrapped = [one.kms_key_arn for one in certificates if one.key_storage == KeyStorage.WRAPPED]
     if wrapped:
         WrappedAgentKey.objects.filter(key_uri__in=wrapped).delete()

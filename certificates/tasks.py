@@ -81,7 +81,6 @@ def settle_unfinished(**kwargs: Any) -> None:
 
 @task(RENEWALS.task)
 def renew_of_blueprint(*, job_id: str, **kwargs: Any) -> None:
-    """Work on a portion of a renewal's agents."""
     RENEWALS.run(job_id=job_id, now=now())
 
 

@@ -1,9 +1,4 @@
-"""The formats of an export, which `docs/audit-log.md` describes: JSON Lines and CSV with proofs, and OCSF.
-
-The first two begin with a header and end with a footer, which counts the entries and hashes all octets
-before it. In CSV a row of column names stands before, and the first column tells header, entries and footer
-apart.
-"""
+"""Formats of exports (docs/audit-log.md): JSON Lines and CSV with proofs and framing, and OCSF."""
 
 import csv
 import io

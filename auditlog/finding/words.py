@@ -1,7 +1,4 @@
-"""Full-text search over descriptions, reasons, notes and comments, answered by one index.
-
-The index holds each entry's tenant as a word: a search within tenants reads nothing of others.
-"""
+"""Full-text search in one index; it has each entry's tenant as a word, so that others' are not read."""
 
 import re
 import sys

@@ -148,7 +148,6 @@ def proof_file(found: str, entry_id: object) -> HttpResponse:
 
 
 def export_file(export: Iterable[bytes], name: str) -> StreamingHttpResponse:
-    """Return an export in the format `name`, sent as it is made."""
     disposition = f'attachment; filename="audit-log.{name}"'
     headers = {"Cache-Control": "private, no-store", "Content-Disposition": disposition}
     return StreamingHttpResponse(export, content_type=FORMATS[name].media_type, headers=headers)

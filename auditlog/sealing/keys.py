@@ -1,7 +1,4 @@
-"""The life of the keys that sign the log's checkpoints: generated, signing, retired, destroyed.
-
-While a key and its successor overlap, both sign each checkpoint: verifiers may know either.
-"""
+"""The keys that sign checkpoints; while two overlap both sign, as verifiers may know either."""
 
 from datetime import datetime, timedelta
 

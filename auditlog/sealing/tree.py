@@ -181,5 +181,4 @@ class StoredTiles:
         return inclusion_path(index, size, self.subtree)
 
     def consistency_path(self, old: int, new: int) -> list[bytes]:
-        """Return the proof that the tree of `new` leaves begins with that of `old` leaves."""
         return consistency_path(old, new, self.subtree)

@@ -1,7 +1,4 @@
-"""Gather the cosignatures of the policy's witnesses under the newest checkpoint.
-
-Recording and sealing never wait for a witness: without a quorum, checkpoints are published and say so.
-"""
+"""Gather witnesses' cosignatures; nothing waits for them: without a quorum, checkpoints say so."""
 
 import logging
 from collections.abc import Sequence

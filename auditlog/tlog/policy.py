@@ -56,7 +56,6 @@ class Policy:
         return policy
 
     def is_met(self, names: Collection[str]) -> bool:
-        """Return whether cosignatures of the witnesses with these names of the policy are enough."""
         return self.quorum == NONE or self._counts(self.quorum, names)
 
     def cosigners(self, note: Note) -> set[str]:

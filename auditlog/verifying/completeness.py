@@ -55,7 +55,6 @@ class RowCounts(NamedTuple):
 
 
 def counts() -> RowCounts:
-    """Count what the verification reports."""
     return RowCounts(*sql.query(_COUNTS)[0])
 
 

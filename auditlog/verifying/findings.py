@@ -54,7 +54,6 @@ class Verdict:
     doubts: list[str] = field(default_factory=list)
 
     def add(self, *flaws: Flaw) -> None:
-        """Take note of flaws; the first ones are kept."""
         self.flaw_count += len(flaws)
         self.flaws += flaws[: max(0, MOST_KEPT - len(self.flaws))]
 

@@ -104,7 +104,6 @@ class RecountedTree:
         return changed
 
     def root(self, size: int) -> bytes:
-        """Return the root of the first `size` leaves, the last of which was added last."""
         return tiles.root(lambda level, index: self._tiles[level, index], size)
 
 

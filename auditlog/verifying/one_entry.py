@@ -1,7 +1,4 @@
-"""Verify one entry step by step, from its row up to the witnesses' cosignatures, each outcome in plain words.
-
-The service checks itself here: an outsider verifies the proof file offline instead.
-"""
+"""Verify one entry step by step, in plain words; outsiders verify its proof file instead."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""A witness over HTTP/1.1: submission and monitoring under one prefix, each client bounded in time and size.
-
-TLS is the business of a proxy in front of it.
-"""
+"""A witness over HTTP/1.1, behind a proxy that speaks TLS; each client is bounded in time and size."""
 
 import logging
 import socket

@@ -1,4 +1,4 @@
-"""A witness's folder, for one process at a time: its key, made on the first start, and a durable file a log."""
+"""A witness's folder, for one process at a time: its key, made on the first start, and each log's file."""
 
 import fcntl
 import os

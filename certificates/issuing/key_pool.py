@@ -66,7 +66,6 @@ def generate_for(tenant_id: UUID, *, now: datetime) -> KeyRef:
 
 
 def put_back(*, key: KeyRef, now: datetime) -> None:
-    """Put a key that no certificate uses into the pool."""
     about = {"spki": key.spki, "storage": key.storage.value, "created_at": now}
     PooledKey.objects.get_or_create(key_uri=key.uri, defaults=about)
 

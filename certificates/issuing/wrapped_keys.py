@@ -56,7 +56,6 @@ def current() -> WrappingKeyRef:
 
 
 def store(*, wrapped: WrappedKey, now: datetime) -> None:
-    """Store a wrapped key, before anything names it."""
     WrappedAgentKey.objects.create(
         key_uri=wrapped.key.uri,
         spki=wrapped.key.spki,
@@ -117,7 +116,6 @@ def delete_unnamed(*, now: datetime) -> int:
 
 
 def ensure(*, actor: Actor, now: datetime) -> None:
-    """Make the first wrapping key of the environment if there is none."""
     if not WrappingKey.objects.filter(retired_at=None).exists():
         rotate(actor=actor, now=now)
 
@@ -136,7 +134,6 @@ def rotate(*, actor: Actor, now: datetime) -> WrappingKey:
 
 
 def waiting() -> QuerySet[WrappedAgentKey]:
-    """The keys under a retired wrapping key."""
     return WrappedAgentKey.objects.filter(wrapping_key__retired_at__isnull=False)
 
 

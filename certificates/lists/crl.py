@@ -82,7 +82,6 @@ def build_crl(
 
 
 def to_pem(der: bytes) -> bytes:
-    """The list as PEM (RFC 7468 §6)."""
     armored: bytes = pem.armor("X509 CRL", der)
     return armored
 

@@ -282,6 +282,5 @@ def _listable(authority: CertificateAuthority, now: datetime) -> CertificateQuer
 
 
 def _ended_holds(authority: CertificateAuthority, now: datetime) -> EndedHoldQuerySet:
-    """Ended holds of certificates that a list may still carry, as `_listable`."""
     since = now - settings.CRL_VALIDITY
     return EndedHold.objects.filter(authority=authority, certificate__expires_at__gte=since)

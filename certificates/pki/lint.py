@@ -1,7 +1,4 @@
-"""Linting before signing, after Boulder: the real key signs only what was judged as a draft.
-
-A draft has a signature of zeros. What was signed is then compared with what was judged.
-"""
+"""Linting before signing, after Boulder: a draft, signed with zeros, is judged and then compared."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
@@ -53,7 +50,6 @@ def sign_leaf(
 
 
 def leaf_findings(certificate: x509.Certificate, expected: LeafExpectation) -> list[str]:
-    """Return the faults of an agent's certificate by the profile; empty when all is well."""
     return [finding for check in CHECKS for finding in check(certificate, expected)]
 
 
@@ -76,7 +72,6 @@ def sign_linted(
 
 
 def is_issued_by(certificate: x509.Certificate, issuer: IssuerInfo) -> bool:
-    """Return whether the issuer's key signed the certificate under the issuer's name."""
     try:
         certificate.verify_directly_issued_by(issuer.certificate)
     except (InvalidSignature, ValueError, TypeError):

@@ -210,7 +210,6 @@ def _end_entity(
 
 
 def _issued_by(builder: x509.CertificateBuilder, issuer: IssuerInfo) -> x509.CertificateBuilder:
-    """Add where to find the issuer's key, certificate, revocation list and OCSP responder."""
     uri, method = x509.UniformResourceIdentifier, AuthorityInformationAccessOID
     access = [x509.AccessDescription(method.CA_ISSUERS, uri(issuer.certificate_url))]
     if issuer.ocsp_url:

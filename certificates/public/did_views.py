@@ -279,7 +279,6 @@ def _seconds(moment: datetime) -> str:
 
 
 def _chain(certificate_id: UUID | None) -> list[x509.Certificate]:
-    """The certificate and the CAs above it; empty without one."""
     if certificate_id is None:
         return []
     row = Certificate.objects.select_related("authority__parent").get(id=certificate_id)

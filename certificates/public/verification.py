@@ -67,7 +67,6 @@ class Verification:
 
     @property
     def is_in_force(self) -> bool:
-        """Return whether the certificate counts and its agent is active."""
         return (self.status, self.certificate.agent.status) == (CertificateStatus.ACTIVE, AgentStatus.ACTIVE)
 
 
@@ -90,7 +89,6 @@ def query_of(serials: Iterable[int]) -> Query:
 
 
 def query_of_agents(agent_ids: Iterable[UUID]) -> Query:
-    """The statement that finds the latest certificate of each agent, in any state."""
     return Query(_LATEST_OF_AGENTS, [sql.array(agent_ids)])
 
 
@@ -100,7 +98,6 @@ def latest_of_agents(agent_ids: Collection[UUID], *, now: datetime) -> dict[UUID
 
 
 def by_agent(rows: Iterable[Sequence[Any]], *, now: datetime) -> dict[UUID, Verification]:
-    """Map agents to what the rows of `query_of_agents` tell."""
     found = verifications(rows, environment=environments.current(), now=now)
     return {one.certificate.agent_id: one for one in found.values()}
 

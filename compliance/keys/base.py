@@ -1,7 +1,4 @@
-"""The contract of a key backend: what an HSM or a KMS does for the rest of the service.
-
-A URI names a key (RFC 7512 for PKCS#11 tokens). `compliance/keys/tests/test_contract.py` tests every backend.
-"""
+"""The contract of a key backend, an HSM or a KMS; a URI names a key (RFC 7512 for PKCS#11 tokens)."""
 
 import hashlib
 import logging

@@ -170,7 +170,6 @@ class _Call(NamedTuple):
 
     @property
     def costs(self) -> _Costs:
-        """Whom the rate limits count, and how much."""
         bucket, octets = self.endpoint.bucket, len(self.body)
         identity = gate.client_address(self.request) if self.key is None else str(self.key.id)
         counted = (Caller(bucket, identity), rate_limits.cost_of(octets, bucket))
@@ -205,7 +204,6 @@ def _throttle(limit: RateLimit) -> None:
 
 
 def _is_plain(endpoint: Endpoint[Any, Any], received: Received, headers: Mapping[str, str]) -> bool:
-    """Whether the request has no more to it than an endpoint's definition reads."""
     if received.query or len(headers) != len(received.headers):
         return False
     if endpoint.method != "POST":

@@ -42,7 +42,6 @@ class Command(CheckCommand):
 
 
 def findings(row: Certificate) -> list[str]:
-    """Return the faults of a stored certificate; empty when all is well."""
     profile = CertificateProfile(settings.OID_ARC)
     try:
         certificate = x509.load_pem_x509_certificate(row.certificate_pem.encode("ascii"))

@@ -96,7 +96,6 @@ class KeyHostServer:
                 connection.close()
 
     def _serve(self, connection: socket.socket) -> None:
-        """Serve one connection; an error on it ends it alone."""
         with connection:
             try:
                 protocol.require_same_user(connection)

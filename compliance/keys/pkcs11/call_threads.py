@@ -33,7 +33,6 @@ class CallThreads:
 
     @property
     def stuck(self) -> int:
-        """Number of calls that outlived their caller."""
         return len(self._stuck)
 
     def run(self, call: Callable[[], Result], *, timeout: float) -> Result:

@@ -73,7 +73,6 @@ def _point(value: bytes, octets: int) -> bytes:
 
 
 def stored_key(token_label: str, key_id: bytes, labels: dict[ObjectClass, str]) -> StoredKey:
-    """Describe a key of which the objects with these labels were found."""
     label = next(iter(labels.values()))
     is_secret = ObjectClass.SECRET_KEY in labels
     uri = build(Pkcs11Uri(token_label, key_id, label, SECRET if is_secret else PRIVATE_TYPE))

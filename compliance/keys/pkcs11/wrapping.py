@@ -1,7 +1,4 @@
-"""Keys wrapped by an AES key of the token (AES-KWP): made, wrapped, unwrapped and wrapped anew.
-
-Functions work on a `TokenSession` and raise PKCS11Error besides what they name.
-"""
+"""Keys wrapped by an AES key of the token (AES-KWP); PKCS11Error may be raised everywhere here."""
 
 import logging
 from typing import Any, Final

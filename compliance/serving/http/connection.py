@@ -347,7 +347,6 @@ class Connection(asyncio.Protocol):
         self._go_on()
 
     def _go_on(self) -> None:
-        """Wait for what comes after the last answer."""
         if self._unparsed or self._phase is Phase.ENDING or self._transport.is_closing():
             return
         if self._refusal is not None:
