@@ -51,7 +51,6 @@ class EntryFilters:
         return found.with_action(self.action) if self.action else found
 
     def given(self) -> dict[str, Any]:
-        """Return the filters given, as JSON."""
         found = {name: value for name in NAMES if (value := getattr(self, name)) is not None}
         if self.after is not None:
             found["after"] = self.after.astimezone(UTC).isoformat()

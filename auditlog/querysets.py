@@ -47,5 +47,4 @@ class LogKeyQuerySet(models.QuerySet["LogKey"]):
         return self.filter(is_not_over, active_from__lte=now).order_by("-active_from", "-id")
 
     def lasting(self) -> "LogKeyQuerySet":
-        """Return the key whose end is not set: at most one."""
         return self.filter(retired_at=None)

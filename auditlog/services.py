@@ -42,7 +42,6 @@ def record(**fields: Unpack[EntryFields]) -> AuditEntry:
 
 
 def entry(**fields: Unpack[EntryFields]) -> AuditEntry:
-    """Return an entry that is not yet recorded."""
     actor, affected_id, metadata = fields["actor"], fields.get("affected_id"), fields.get("metadata")
     ids = correlation.current()
     traced = {REQUEST_ID: ids.request_id, TRACE_ID: ids.trace_id} if ids else {}

@@ -71,7 +71,6 @@ def cosign(**kwargs: Any) -> None:
 
 
 def _seal_and_sign() -> int:
-    """Seal one round and sign the head; return how many entries it sealed."""
     sealed = 0
     try:
         sealed = sealer.seal_queued()

@@ -26,7 +26,6 @@ ROUNDS = 20
 
 @contextmanager
 def _patience(failure: str) -> Iterator[None]:
-    """Log that the HSM does not answer; the next run tries again."""
     try:
         yield
     except Unavailable as error:
@@ -86,5 +85,4 @@ def renew_of_blueprint(*, job_id: str, **kwargs: Any) -> None:
 
 @task("certificates.sweep_renewals")
 def sweep_renewals(**kwargs: Any) -> None:
-    """Have unfinished renewals gone on with, whose process died or which wait."""
     RENEWALS.sweep(now=now())

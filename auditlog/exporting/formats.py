@@ -17,8 +17,6 @@ _FORMULA: Final = tuple("=+-@\t\r\n'\uff1d\uff0b\uff0d\uff20")
 
 
 class JsonLines:
-    """One JSON object a line."""
-
     media_type = "application/jsonl; charset=utf-8"
 
     def header(self, header: Mapping[str, Any]) -> bytes:

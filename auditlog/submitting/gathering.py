@@ -207,7 +207,6 @@ def _note_state(answer: WitnessAnswer, newest: SignedHead, now: datetime) -> Non
 
 
 def _add(size: int, cosignatures: Sequence[Signature], rules: Policy) -> None:
-    """Add cosignatures to the stored note, once each."""
     with environments.atomic():
         head = SignedHead.objects.select_for_update().get(size=size)
         known = {(signature.name, signature.key_id) for signature in Note.parse(head.note).signatures}

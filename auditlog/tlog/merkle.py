@@ -72,7 +72,6 @@ def verify_consistency(
 
 
 def _siblings(index: int, size: int) -> list[Span]:
-    """Return the subtrees beside the way from a leaf up to the root."""
     if not 0 <= index < size:
         raise ProofInvalid(f"A tree of {size} leaves has no leaf {index}")
     found: list[Span] = []

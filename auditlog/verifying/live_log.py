@@ -182,7 +182,6 @@ class _Run:
         return sorted(said, key=lambda claim: claim.size)
 
     def _signed(self, row: SignedHead) -> Iterator[Claim]:
-        """Yield what a stored checkpoint states, if a trusted key signed it."""
         self.checkpoints += 1
         try:
             note = Note.parse(row.note)

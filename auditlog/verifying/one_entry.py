@@ -104,7 +104,6 @@ def _erasure(sealed: SealedEntry) -> CheckedStep:
 
 
 def erasures_of(*, tenant_id: UUID, entry_id: UUID) -> dict[str, AuditEntry]:
-    """Return the entries that record the erasure of an entry's parts, by part."""
     records = AuditEntry.objects.for_tenant(tenant_id).about(entry_id).of_type(AuditAction.AUDIT_ERASED)
     found: dict[str, AuditEntry] = {}
     for record in records.order_by("created_at", "id"):

@@ -81,7 +81,6 @@ class WitnessKey:
     private: Ed25519PrivateKey
 
     def cosign(self, text: str, timestamp: int) -> Signature:
-        """Cosign a checkpoint's text; `timestamp` is in seconds since 1970."""
         return self.public.signature(notes.cosign(self.private.sign, text, timestamp))
 
 

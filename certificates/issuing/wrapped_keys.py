@@ -41,8 +41,6 @@ UNNAMED_AFTER: Final = timedelta(hours=1)
 
 
 class RotationUnfinished(Conflict):
-    """409: keys still wait to be wrapped anew."""
-
     message = "An earlier rotation is unfinished: run wrapping_key_rotate --resume first"
 
 
@@ -111,7 +109,6 @@ def unnamed(*, now: datetime) -> Iterator[list[UUID]]:
 
 
 def delete_unnamed(*, now: datetime) -> int:
-    """Delete the records that nothing can use; return how many."""
     return sum(WrappedAgentKey.objects.filter(id__in=ids).delete()[0] for ids in unnamed(now=now))
 
 

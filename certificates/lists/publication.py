@@ -208,7 +208,6 @@ def _make_round(begun: PublicationRound, actor: Actor, now: datetime) -> Revocat
 
 
 def _make(begun: PublicationRound, scope: ListScope) -> RevocationList:
-    """Build and sign a list outside any transaction, then store it."""
     authority, window = begun.authority, begun.window
     count, entries = read_entries(
         authority=authority, window=window, scope=scope, period=settings.CRL_VALIDITY

@@ -84,8 +84,6 @@ class IssuerInfo:
 
 @dataclass(frozen=True)
 class LeafExpectation:
-    """The required contents of an agent's certificate, and its issuer."""
-
     agent: CertifiedAgent
     public_key: PublicKey
     serial: int

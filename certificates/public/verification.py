@@ -105,7 +105,6 @@ def by_agent(rows: Iterable[Sequence[Any]], *, now: datetime) -> dict[UUID, Veri
 def verifications(
     rows: Iterable[Sequence[Any]], *, environment: Environment, now: datetime
 ) -> dict[int, Verification]:
-    """Map each serial number to what its row of the query tells."""
     found: dict[int, Verification] = {}
     for values in rows:
         certificate = Certificate.from_db(environment.alias, _OF_CERTIFICATE, values)

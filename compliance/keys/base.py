@@ -40,8 +40,6 @@ MAX_MESSAGE = 32 * 1024
 
 
 class KeyServiceUnavailable(Unavailable):
-    """503: the key service cannot do the operation now; try again later."""
-
     message = "KMS signing service unavailable"
 
 
@@ -210,7 +208,6 @@ class KeyBackend(ABC):
         return self.generate_in(other, bits, label, keep_public=False)
 
     def generate_ec(self, *, label: str) -> KeyRef:
-        """Generate a P-256 key pair that can only sign."""
         return self.generate_in(self.main_label, P256, label, keep_public=True)
 
     def generate_ed25519(self, *, label: str) -> KeyRef:
@@ -268,7 +265,6 @@ class KeyBackend(ABC):
         """Make the missing places for spread keys, where settings allow it; return how many there are."""
 
     def problems(self) -> list[str]:
-        """Describe each part of the key service that is missing, for an operator."""
         present = self.present_tokens()
         absent = [label for label in self.wanted_shards if label not in present]
         if len(absent) in (0, len(self.wanted_shards)):

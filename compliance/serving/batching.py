@@ -70,7 +70,6 @@ class Batcher(Generic[Item, Outcome]):
         return future
 
     async def finish(self) -> None:
-        """Return when nothing waits any more."""
         if self._task is not None:
             await self._task
 

@@ -92,7 +92,6 @@ class DjangoProcess:
         return await asyncio.shield(asyncio.ensure_future(_ask(one, request, end)))
 
     def close(self) -> None:
-        """End, once the requests under way are answered."""
         for one in self._sockets:
             # A read under way keeps uvloop's socket open after close(), and the views waiting for its end.
             with suppress(OSError):

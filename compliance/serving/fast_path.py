@@ -39,8 +39,6 @@ _Costs = tuple[tuple[Caller, int], ...]
 
 
 class KeyFinder(Protocol):
-    """Finds API keys for the event loop."""
-
     async def find(self, request: GateRequest, secret: str) -> tuple[Environment, Credential] | None:
         """The key that a request presents, with its environment; None where the view has to judge it."""
 
@@ -102,7 +100,6 @@ class FastPath:
         return None if found is None else call._replace(environment=found[0], key=found[1])
 
     async def _served(self, call: "_Call") -> Answer:
-        """Count the call, do the work and show the outcome, or the error it met."""
         limit = None
         try:
             limit = await self._counts.ask(call.costs)

@@ -82,6 +82,5 @@ class Server:
 
 
 def refused(request: Received, refusal: refusals.Refusal) -> Answer:
-    """Count a refusal that no view gives, and return its answer."""
     note_answer(method=request.method, route=UNROUTED, status=refusal.status, seconds=0.0)
     return refusal.at(request.path)

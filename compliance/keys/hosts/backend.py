@@ -45,8 +45,6 @@ class KeyHostAway(KeyServiceUnavailable):
 
 
 class KeyHostClient:
-    """Calls to the key host `number` from any thread."""
-
     def __init__(self, folder: Path, number: int, environment: Environment) -> None:
         self.number = number
         self._folder, self._environment = folder, environment

@@ -57,8 +57,6 @@ class ForeignOwner(OSError):
 
 
 class KeyHostRequest(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """One of `OPERATIONS` on the keys of an environment."""
-
     environment: Environment
     operation: str
     arguments: msgspec.Raw

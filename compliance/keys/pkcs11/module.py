@@ -126,8 +126,6 @@ def startup_lock(module_path: str) -> Iterator[None]:
 
 
 class _InitializeArgs(ctypes.Structure):
-    """CK_C_INITIALIZE_ARGS."""
-
     _fields_ = (("mutexes", ctypes.c_void_p * 4), ("flags", c_ulong), ("reserved", ctypes.c_void_p))
 
 

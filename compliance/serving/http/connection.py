@@ -45,8 +45,6 @@ WRITE_SECONDS = 30.0
 
 
 class AnswerWriter:
-    """Writes to a transport, whose protocol calls `pause` and `resume` for it."""
-
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         self._writable: asyncio.Future[None] | None = None
@@ -55,7 +53,6 @@ class AnswerWriter:
         self._writable = asyncio.get_running_loop().create_future()
 
     def resume(self) -> None:
-        """The client has taken most of it, or is gone."""
         if self._writable is not None and not self._writable.done():
             self._writable.set_result(None)
         self._writable = None
@@ -105,8 +102,6 @@ class AnswerWriter:
 
 
 class Phase(Enum):
-    """What the connection waits for."""
-
     IDLE = "the first octet of a request"
     HEAD = "the rest of the request's headers"
     BODY = "the rest of the request's body"
@@ -419,7 +414,6 @@ class Connection(asyncio.Protocol):
         return refusals.CUT_SHORT if self._phase is Phase.BODY else refusals.MALFORMED
 
     def _line(self) -> bytes:
-        """The request line as RFC 9112 has it."""
         version = self._parser.get_http_version().encode()
         return b"%s %s HTTP/%s\r\n" % (self._parser.get_method(), self._target, version)
 

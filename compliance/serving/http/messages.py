@@ -54,8 +54,6 @@ class PieceSource(Protocol):
 
 @dataclass(frozen=True)
 class StreamedAnswer(Answer):
-    """An answer whose body follows in `pieces`."""
-
     pieces: PieceSource
 
 
