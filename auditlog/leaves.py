@@ -75,12 +75,6 @@ def entry_hash(row: EntryRow, salts: bytes, erased: Mapping[str, str] | None = N
     return leaf_hash(leaf_data(row, salts, erased))
 
 
-def commitments(row: EntryRow, salts: bytes) -> dict[str, str]:
-    """Return the commitment to each part in hexadecimal."""
-    data = leaf_data(row, salts)[len(VERSION) :]
-    return {part: data[n * 32 : n * 32 + 32].hex() for n, part in enumerate(PARTS)}
-
-
 def disclosure(row: EntryRow, salts: bytes, erased: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Return what opens a leaf: the fields, the salts in hexadecimal, the commitments to erased parts."""
     gone = erased or {}

@@ -70,10 +70,7 @@ def sealed_among(
 
 def sealed_entry(row: Sequence[Any]) -> SealedEntry:
     index, salts, erased = row[:3]
-    return SealedEntry(index, entry_row(row), bytes(salts or b""), _erased_parts(erased))
-
-
-def _erased_parts(text: str | None) -> dict[str, str]:
-    """Read the column `erased`; what is no object is returned as that of a part without a name."""
-    found = {} if text is None else json.loads(text)
-    return found if isinstance(found, dict) else {"": found}
+    found = {} if erased is None else json.loads(erased)
+    # What is no object counts as a part without a name.
+    parts = found if isinstance(found, dict) else {"": found}
+    return SealedEntry(index, entry_row(row), bytes(salts or b""), parts)

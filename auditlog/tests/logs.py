@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from auditlog import services
-from auditlog.leaves import commitments
+from auditlog.leaves import PARTS, VERSION, EntryRow, leaf_data
 from auditlog.models import AuditEntry
 from auditlog.sealing.stored_rows import sealed_between
 from auditlog.sealing.tree import head
@@ -122,3 +122,9 @@ def drop(until: int) -> None:
 
 def verify(demands: Demands | None = None) -> Verdict:
     return verify_log(demands=demands or Demands(), tell=lambda done, size, seconds: None, now=now())
+
+
+def commitments(row: EntryRow, salts: bytes) -> dict[str, str]:
+    """Return the commitment to each part in hexadecimal."""
+    data = leaf_data(row, salts)[len(VERSION) :]
+    return {part: data[n * 32 : n * 32 + 32].hex() for n, part in enumerate(PARTS)}

@@ -1,7 +1,7 @@
 """Find what no hash shows: entries neither sealed nor queued, and unrecorded erasures and drops."""
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from auditlog.sealing.tree import Head
 from auditlog.tlog.tiles import HASH, WIDTH
@@ -46,16 +46,10 @@ SELECT level, count(*), max(index), sum(octet_length(hashes)) FROM auditlog_tile
 """
 
 
-class RowCounts(NamedTuple):
-    """Tiles of leaves, entries that wait to be sealed, and erased parts of entries."""
-
-    leaf_tiles: int
-    queued: int
-    erased: int
-
-
-def counts() -> RowCounts:
-    return RowCounts(*sql.query(_COUNTS)[0])
+def counts() -> tuple[int, int, int]:
+    """Count tiles of leaves, entries that wait to be sealed, and erased parts of entries."""
+    leaf_tiles, queued, erased = sql.query(_COUNTS)[0]
+    return leaf_tiles, queued, erased
 
 
 def flaws(head: Head) -> Iterator[Flaw]:

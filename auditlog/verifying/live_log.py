@@ -121,10 +121,11 @@ class _Run:
     _lost: int = 0
 
     def verify(self, tell: Tell) -> None:
-        began, tree, counts = time.monotonic(), RecountedTree(), completeness.counts()
+        began, tree = time.monotonic(), RecountedTree()
+        leaf_tiles, queued, erased = completeness.counts()
         self._check_rolled_back()
         sql.execute(_PLANS.format("off"))
-        size = min(self.head.size, WIDTH * counts.leaf_tiles)
+        size = min(self.head.size, WIDTH * leaf_tiles)
         for start in range(0, size, BLOCK):
             end = min(size, start + BLOCK)
             self._compare_upper(tree.add(self._leaves(start, end), end - start), is_full=True)
@@ -136,7 +137,7 @@ class _Run:
         if (tree.root(size) if size > 0 else EMPTY_ROOT) != self.head.root:
             self._add(Damage.HEAD, f"the head is not the root of its {self.head.size} leaves")
         self.verdict.add(*completeness.flaws(self.head))
-        self._count(counts, time.monotonic() - began)
+        self._count(queued, erased, time.monotonic() - began)
 
     def _add(self, damage: Damage, detail: str) -> None:
         self.verdict.add(Flaw(damage, detail))
@@ -234,15 +235,15 @@ class _Run:
             if level and (len(tile) == FULL) == is_full and StoredTiles().fetch(level, index) != tile:
                 self._add(Damage.TILE, f"tile {level}/{index} does not follow from those below it")
 
-    def _count(self, counts: completeness.RowCounts, seconds: float) -> None:
+    def _count(self, queued: int, erased: int, seconds: float) -> None:
         size, dropped = self.head.size, self.head.minimum_index
         self.verdict.counts = {
             "size": size,
             "root": self.head.root.hex(),
             "entries": max(0, size - dropped),
             "dropped": dropped,
-            "erased_parts": counts.erased,
-            "queued": counts.queued,
+            "erased_parts": erased,
+            "queued": queued,
             "checkpoints": self.checkpoints,
             "signed_up_to": self.signed,
             "seconds": round(seconds, 1),

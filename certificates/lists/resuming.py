@@ -88,7 +88,7 @@ def recognized(crl: x509.CertificateRevocationList) -> KeptList | None:
             break
     else:
         return None
-    revoked = {}
+    revoked: dict[str, ListedRevocation] = {}
     for entry in crl:
         try:
             code = entry.extensions.get_extension_for_class(x509.CRLReason).value.reason

@@ -4,7 +4,6 @@ No member is empty: A2A leaves empty members out of what is signed, and implemen
 """
 
 import hashlib
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -98,15 +97,7 @@ def content_of(agent: Agent, certificate: Certificate, *, base_url: str) -> dict
     return card
 
 
-@dataclass(frozen=True)
-class PublishedCard:
-    """A signed card, and the digest of what was signed, which changes with each of its changes."""
-
-    document: dict[str, Any]
-    digest: str
-
-
-def published(did: AgentDid, *, now: datetime) -> PublishedCard:
+def published(did: AgentDid, *, now: datetime) -> tuple[dict[str, Any], str]:
     """Return an active agent's signed card and its digest. Raises: CardNotFound, the HSM's 503 errors."""
     with environments.use(did.environment):
         agent, certificate = _publisher(did, now)
@@ -116,7 +107,7 @@ def published(did: AgentDid, *, now: datetime) -> PublishedCard:
         digest = hashlib.sha256(octets).hexdigest()
         signature = _stored(agent, digest) or _signed(agent, certificate, octets, digest, now)
     signatures = [{"protected": protected, "signature": signature}]
-    return PublishedCard({**content, "signatures": signatures}, digest)
+    return {**content, "signatures": signatures}, digest
 
 
 def _publisher(did: AgentDid, now: datetime) -> tuple[Agent, Certificate]:
@@ -204,8 +195,8 @@ class AgentCardViewSet(PublicViewSet):
         parsed = parse_did(did)
         if parsed is None:
             raise CardNotFound()
-        card = published(parsed, now=now())
-        response = HttpResponse(rfc8785.dumps(card.document), content_type=JSON)
-        response["ETag"] = etag = f'"{card.digest}"'
+        card, digest = published(parsed, now=now())
+        response = HttpResponse(rfc8785.dumps(card), content_type=JSON)
+        response["ETag"] = etag = f'"{digest}"'
         response["Cache-Control"] = CACHEABLE
         return get_conditional_response(request, etag, None, response) or response

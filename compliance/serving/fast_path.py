@@ -109,7 +109,9 @@ class FastPath:
             if (rest := call.endpoint.requests_in(question) - counted) > 0:
                 limit = await self._counts.ask(((caller, rest),))
                 _throttle(limit)
-            outcome = await self._outcome(call, question)
+            environment = call.environment or call.endpoint.environment_of(question)
+            tenant_id = None if call.key is None else call.key.tenant_id
+            outcome = await self._executors.of(call.endpoint, environment).ask(question, tenant_id)
             body, more = call.endpoint.show(outcome), call.endpoint.headers_of(outcome)
         except (QueueFull, AllTaken):
             return call.refused(limit, Unavailable(call.endpoint.full, retry_after=1))
@@ -128,13 +130,6 @@ class FastPath:
         asked = EndpointRequest(now(), call.parameter, {}, body, tenant_id, headers, key_id)
         with environments.use(call.environment) if call.environment else nullcontext():
             return endpoint.read(asked)
-
-    async def _outcome(self, call: "_Call", question: Any) -> Any:
-        """Raises: ServiceError, QueueFull, AllTaken."""
-        endpoint = call.endpoint
-        environment = call.environment or endpoint.environment_of(question)
-        tenant_id = None if call.key is None else call.key.tenant_id
-        return await self._executors.of(endpoint, environment).ask(question, tenant_id)
 
     def _route(self, received: Received) -> tuple[Endpoint[Any, Any] | None, str]:
         method = "GET" if received.method == "HEAD" else received.method
