@@ -36,10 +36,6 @@ class LogKeyRotationUnderWay(Conflict):
     message = "Another process is rotating the key of the audit log"
 
 
-class LogNameUsed(Conflict):
-    message = "The audit log has or had this name"
-
-
 class WitnessPolicyInvalid(Unavailable):
     message = "The witness policy cannot be read"
 

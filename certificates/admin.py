@@ -20,6 +20,7 @@ from certificates.pki.decoded import decoded
 from certificates.pki.serials import format_serial, parse_serial
 from certificates.querysets import ends_within
 from certificates.renewing.admin import BlueprintAdmin, BlueprintRenewalAdmin
+from compliance.console import filters
 from compliance.console.access import EVERYONE
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, SystemAdmin, TenantScopedAdmin
@@ -34,12 +35,6 @@ from compliance.console.display import (
     shortened,
     status_chip,
     visible,
-)
-from compliance.console.filters import (
-    ChoicesDropdownFilter,
-    DropdownFilter,
-    RangeDateTimeFilter,
-    tenant_filter,
 )
 from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
@@ -181,7 +176,7 @@ class KeyFields(SerialColumns):
     key = column("key reference", lambda row: code(row.key_uri))
 
 
-class StateFilter(DropdownFilter):
+class StateFilter(filters.DropdownFilter):
     title = "state"
     parameter_name = "state"
 
@@ -218,9 +213,9 @@ class CertificateAdmin(SerialColumns, AgentColumn, TenantScopedAdmin):
     list_select_related = ("agent", "tenant")
     list_filter = (
         StateFilter,
-        tenant_filter(),
-        ("issued_at", RangeDateTimeFilter),
-        ("expires_at", RangeDateTimeFilter),
+        filters.tenant_filter(),
+        ("issued_at", filters.RangeDateTimeFilter),
+        ("expires_at", filters.RangeDateTimeFilter),
     )
     search_fields = ("agent__name", "serial_number__startswith")
     search_ids = ("pk", "agent_id")
@@ -348,7 +343,11 @@ class IssuanceAdmin(SerialColumns, AgentColumn, TenantScopedAdmin):
         "error",
     )
     list_select_related = ("agent", "tenant")
-    list_filter = (("state", ChoicesDropdownFilter), tenant_filter(), ("created_at", RangeDateTimeFilter))
+    list_filter = (
+        ("state", filters.ChoicesDropdownFilter),
+        filters.tenant_filter(),
+        ("created_at", filters.RangeDateTimeFilter),
+    )
     search_fields = ("serial_number", "agent__name")
     search_ids = ("pk", "agent_id")
     fieldsets = (

@@ -9,7 +9,7 @@ from django.conf import settings
 
 from auditlog import services as auditlog
 from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
-from certificates.errors import AuthorityNotFound, RootTooShort, RotatedRecently
+from certificates.errors import AuthorityNotFound
 from certificates.issuing import key_pool, wrapped_keys
 from certificates.lists import publication
 from certificates.models import AuthorityRole, CertificateAuthority
@@ -19,6 +19,7 @@ from certificates.pki.names import authority_name, certificate_base_url
 from certificates.pki.serials import format_serial, new_serial
 from certificates.pki.x509 import Validity, authority_builder, sign
 from compliance.core import environments
+from compliance.core.errors import Conflict
 from compliance.keys.base import KeyStorage
 from compliance.keys.registry import backend_for, rsa_private_key
 from compliance.stores import sql
@@ -57,7 +58,7 @@ def rotate(*, actor: Actor, now: datetime, force: bool = False, with_root: bool 
     """Replace the issuing CA by a new one under the root, or under a new root `with_root`; publish its lists.
 
     A crash leaves the old CA in service, and at worst an unused key in the HSM. Raises `AuthorityNotFound`
-    before `ca_init`, `RotatedRecently` within a day unless `force`, and `RootTooShort`.
+    before `ca_init`, `Conflict` within a day unless `force`, and if the root ends too soon.
     """
     with environments.atomic():
         _lock_bootstrap()
@@ -66,12 +67,12 @@ def rotate(*, actor: Actor, now: datetime, force: bool = False, with_root: bool 
             raise AuthorityNotFound("There is no issuing CA to rotate; run ca_init")
         old, root = in_service[AuthorityRole.ISSUING], in_service[AuthorityRole.ROOT]
         if not force and now < old.created_at + ROTATION_REST:
-            raise RotatedRecently()
+            raise Conflict("The issuing CA was made less than a day ago")
         if with_root:
             _retire(root, actor, now)
             root = _make(None, actor, now)
         elif root.not_after < now + MAX_LIFETIME:
-            raise RootTooShort()
+            raise Conflict("The root CA ends before an issuing CA would be of use")
         _retire(old, actor, now)
         rotation = Rotation(successor=_make(root, actor, now), predecessor=old)
     _put_to_work(actor, now)

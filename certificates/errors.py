@@ -47,14 +47,6 @@ class AuthorityMissing(Unavailable):
     message = "KMS not configured"
 
 
-class RotatedRecently(Conflict):
-    message = "The issuing CA was made less than a day ago"
-
-
-class RootTooShort(Conflict):
-    message = "The root CA ends before an issuing CA would be of use"
-
-
 class ListBeingMade(Conflict):
     message = "The revocation lists are being made by another process"
 

@@ -39,7 +39,6 @@ from webhooks.vocabulary import EventName
 log = logging.getLogger(__name__)
 
 PUBLISH: Final = "certificates.publish_crl"
-"""The task that publishes the lists of an authority."""
 EXPIRY_ACTOR: Final = Actor.system("certificates.expire")
 SUPERSEDING_ACTOR: Final = Actor.system("certificates.supersede")
 ENDING_ACTOR: Final = Actor.system("certificates.announce_ends")
@@ -58,7 +57,6 @@ _UNREVOKED: Final = {
     "revocation_code": "",
     **dict.fromkeys(("revoked_at", "revocation_reason", "crl_entry", "first_crl_number")),
 }
-"""The fields of a certificate that comes off hold."""
 
 
 def revoke(*, tenant_id: UUID, certificate_id: Any, reason: str, actor: Actor, now: datetime) -> Certificate:

@@ -8,14 +8,7 @@ from uuid import UUID
 
 from django.http import HttpResponse, StreamingHttpResponse
 
-from auditlog.errors import (
-    ContentsDropped,
-    NothingSealed,
-    NotSealedYet,
-    TileNotFound,
-    TreeDamaged,
-    WitnessPolicyInvalid,
-)
+from auditlog import errors
 from auditlog.exporting.formats import FORMATS
 from auditlog.models import AuditEntry, SignedHead
 from auditlog.sealing.stored_rows import SealedEntry, sealed_between, sealed_entry_of
@@ -46,14 +39,14 @@ def checkpoint(*, now: datetime) -> SignedHead:
     gathering.check_uncontradicted()
     if found := published_checkpoint(now=now):
         return found
-    raise NothingSealed()
+    raise errors.NothingSealed()
 
 
 def quorum_of(checkpoint: SignedHead | None) -> str:
     """Return whether the note has enough cosignatures: `met`, `missing`, or `none` without a policy."""
     try:
         rules = gathering.policy()
-    except WitnessPolicyInvalid:
+    except errors.WitnessPolicyInvalid:
         return MISSING
     if rules is None:
         return NO_POLICY
@@ -64,11 +57,11 @@ def tile(level: str, path: str) -> bytes:
     """Return a tile's hashes (C2SP tlog-tiles). Raises: TileNotFound, TreeDamaged."""
     number = int(level) if level.isascii() and level.isdigit() and len(level) <= 2 else HIGHEST_LEVEL + 1
     if number > HIGHEST_LEVEL or str(number) != level:
-        raise TileNotFound()
+        raise errors.TileNotFound()
     index, width = _covered(number, path)
     found = StoredTiles().fetch(number, index)[: width * HASH]
     if len(found) != width * HASH:
-        raise TreeDamaged()
+        raise errors.TreeDamaged()
     return found
 
 
@@ -81,14 +74,14 @@ def bundle(path: str) -> bytes:
     index, width = _covered(0, path)
     start = index * WIDTH
     if start < head().minimum_index:
-        raise ContentsDropped()
+        raise errors.ContentsDropped()
     try:
         leaves = [entry.leaf() for entry in sealed_between(start, start + width)]
     except (ValueError, TypeError) as error:
-        raise TreeDamaged(f"An entry of bundle {path} is not as sealed: {error}") from error
+        raise errors.TreeDamaged(f"An entry of bundle {path} is not as sealed: {error}") from error
     if b"".join(map(leaf_hash, leaves)) != StoredTiles().fetch(0, index)[: width * HASH]:
         # Unless retention has come in between, the tables were tampered with: that must not be cached.
-        raise ContentsDropped() if start < head().minimum_index else TreeDamaged()
+        raise errors.ContentsDropped() if start < head().minimum_index else errors.TreeDamaged()
     return b"".join(len(leaf).to_bytes(2, "big") + leaf for leaf in leaves)
 
 
@@ -99,7 +92,7 @@ def proof(*, tenant_id: UUID, entry_id: str, now: datetime) -> str:
     sealed = sealed_entry_of(entry.id)
     under = published_checkpoint(now=now, covering=sealed.index) if sealed else None
     if sealed is None or under is None:
-        raise NotSealedYet(retry_after=1)
+        raise errors.NotSealedYet(retry_after=1)
     return prove(sealed, under)
 
 
@@ -114,7 +107,7 @@ def consistency(*, old: int, new: int | None) -> Consistency:
     """Prove that the tree of `new` leaves begins with that of `old`. Raises: NothingSealed, InvalidState."""
     found = latest_checkpoint()
     if found is None:
-        raise NothingSealed()
+        raise errors.NothingSealed()
     newest = found.size
     new = newest if new is None else new
     if not 0 <= old <= new <= newest:
@@ -122,7 +115,7 @@ def consistency(*, old: int, new: int | None) -> Consistency:
     try:
         return Consistency(old, new, StoredTiles().consistency_path(old, new))
     except TlogError as error:
-        raise TreeDamaged() from error
+        raise errors.TreeDamaged() from error
 
 
 def _covered(level: int, path: str) -> tuple[int, int]:
@@ -130,10 +123,10 @@ def _covered(level: int, path: str) -> tuple[int, int]:
     try:
         index, width = parse_path(path)
     except TlogError as error:
-        raise TileNotFound() from error
+        raise errors.TileNotFound() from error
     newest = latest_checkpoint()
     if newest is None or width_at(newest.size, level, index) < width:
-        raise TileNotFound()
+        raise errors.TileNotFound()
     return index, width
 
 

@@ -9,13 +9,13 @@ from django.db.models import Q
 
 from auditlog import services as auditlog
 from auditlog.apps import MAX_ORIGIN, is_origin
-from auditlog.errors import LogKeyRotationUnderWay, LogKeysMissing, LogNameUsed
+from auditlog.errors import LogKeyRotationUnderWay, LogKeysMissing
 from auditlog.models import LogKey
 from auditlog.tlog.notes import PUBLIC_BYTES, Signature, VerifierKey
 from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
 from compliance.core import environments
 from compliance.core.environments import Environment
-from compliance.core.errors import Invalid
+from compliance.core.errors import Conflict, Invalid
 from compliance.keys.registry import backend_for, destroy_if_present
 
 LABEL = "log-signing"
@@ -53,12 +53,12 @@ def begin_anew(name: str, *, actor: Actor, now: datetime) -> LogKey:
     """Continue the log's tree under another name; the keys of the old name end now.
 
     For a log that has lost entries: under its old name, every new checkpoint would contradict the lost ones.
-    Raises: Invalid for a name that cannot be one, LogNameUsed, LogKeysMissing before `bootstrap`.
+    Raises: Invalid for a name that cannot be one, Conflict for a used one, LogKeysMissing before `bootstrap`.
     """
     if not is_origin(name):
         raise Invalid(f"A log's name has 1 to {MAX_ORIGIN} characters without spaces and plus signs")
     if LogKey.objects.filter(name=name).exists():
-        raise LogNameUsed()
+        raise Conflict("The audit log has or had this name")
     signing_keys(now)
     return _generate(name, now, actor, now)
 

@@ -32,7 +32,6 @@ SERIAL_BITS: Final = 159
 AGENT_KEY_BITS: Final = 2048
 
 WantedExtensions = Mapping[x509.ObjectIdentifier, tuple[bool, x509.ExtensionType]]
-"""Criticality and value of each extension."""
 
 
 class LintError(Exception):

@@ -35,7 +35,6 @@ OPERATIONS: Final[dict[str, Callable[..., Any]]] = {
         *(Pkcs11Backend.check, Pkcs11Backend.check_open, Pkcs11Backend.make_tokens),
     )
 }
-"""All that a key host does for others."""
 ERRORS: Final[dict[str, type[Exception]]] = {
     error.__name__: error
     for error in (

@@ -15,16 +15,6 @@ from pkcs11 import Attribute, KeyType, Mechanism, ObjectClass, PKCS11Error
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id
 from compliance.keys import base
-from compliance.keys.base import (
-    ED25519,
-    P256,
-    AnyPublicKey,
-    KeyNotFound,
-    KeyServiceNotConfigured,
-    KeyServiceUnavailable,
-    is_shard,
-    main_token,
-)
 from compliance.keys.pkcs11 import objects
 from compliance.keys.pkcs11.call_threads import CallThreads, CallTimeout
 from compliance.keys.pkcs11.module import Pkcs11Module, module_at
@@ -60,8 +50,8 @@ RESTART_SHARE: Final = 20
 LONGEST_RESTART_PAUSE: Final = 60.0
 
 CURVES: Final = {
-    P256: (KeyType.EC, objects.P256_PARAMETERS),
-    ED25519: (KeyType.EC_EDWARDS, objects.ED25519_PARAMETERS),
+    base.P256: (KeyType.EC, objects.P256_PARAMETERS),
+    base.ED25519: (KeyType.EC_EDWARDS, objects.ED25519_PARAMETERS),
 }
 HALVES: Final = (ObjectClass.PRIVATE_KEY, ObjectClass.PUBLIC_KEY)
 KINDS: Final = (*HALVES, ObjectClass.SECRET_KEY)
@@ -72,9 +62,9 @@ DIGEST_INFO: Final = bytes.fromhex("3031300d060960864801650304020105000420")
 
 def pkcs11_backend(environment: Environment) -> "Pkcs11Backend":
     """Make the environment's backend from settings; raises `KeyServiceNotConfigured`."""
-    label, pin = main_token(environment)
+    label, pin = base.main_token(environment)
     if not settings.PKCS11_MODULE:
-        raise KeyServiceNotConfigured
+        raise base.KeyServiceNotConfigured
     config = TokenConfig(label, pin, settings.PKCS11_SO_PIN)
     return Pkcs11Backend(module_at(settings.PKCS11_MODULE), config, shards=settings.PKCS11_SHARDS)
 
@@ -113,14 +103,14 @@ class Pkcs11Backend(base.KeyBackend):
             "public_template": objects.PUBLIC if keep_public else objects.SESSION_PUBLIC,
         }
 
-        def generate(session: TokenSession) -> AnyPublicKey:
+        def generate(session: TokenSession) -> base.AnyPublicKey:
             public, private = _generate_pair(session, bits, options)
             session.login.handles[key_id] = private.handle
             public_key = read_public_key(public)
             if not keep_public:
                 public.destroy()
             if public_key is None:
-                raise KeyServiceUnavailable
+                raise base.KeyServiceUnavailable
             return public_key
 
         public_key = self._call(
@@ -166,7 +156,7 @@ class Pkcs11Backend(base.KeyBackend):
     def wrap_anew(self, wrapped: base.WrappedKey, to: base.WrappingKeyRef) -> base.WrappedKey:
         token = self.token_of(wrapped.wrapping.uri)
         if self.token_of(to.uri) != token:
-            raise KeyNotFound
+            raise base.KeyNotFound
         return self._call("wrap_anew", self._sessions(token), lambda session: wrap_anew(session, wrapped, to))
 
     def spki(self, uri: str) -> bytes:
@@ -237,14 +227,14 @@ class Pkcs11Backend(base.KeyBackend):
     def find_tokens(self, wanted: str) -> list[str]:
         """Return the environment's tokens here, after a restart of the module if it lacks `wanted`."""
         if wanted:
-            with suppress(KeyServiceUnavailable, KeyNotFound):
+            with suppress(base.KeyServiceUnavailable, base.KeyNotFound):
                 self._call("touch", self._sessions(wanted), TokenSession.touch)
         with self._module.entered():
             return self._own_tokens()
 
     def _own_tokens(self) -> list[str]:
         labels, main = self._module.tokens(), self.main_label
-        return [label for label in labels if label == main or is_shard(label, of=main)]
+        return [label for label in labels if label == main or base.is_shard(label, of=main)]
 
     def seems_to_serve(self, token: str) -> bool:
         return self._sessions(token).serves
@@ -301,7 +291,7 @@ class Pkcs11Backend(base.KeyBackend):
         `name` is its label in the metrics.
         """
         if token.pin_refused:
-            raise KeyServiceNotConfigured
+            raise base.KeyServiceNotConfigured
         ticket = token.breaker.admit()
         if not self._module.is_started:
             timeout = max(timeout, START_TIMEOUT)
@@ -313,11 +303,11 @@ class Pkcs11Backend(base.KeyBackend):
         except CallTimeout as error:
             logger.warning("Token %s: %s", token.label, error)
             token.breaker.failed(ticket)
-            raise KeyServiceUnavailable from error
-        except KeyServiceUnavailable:
+            raise base.KeyServiceUnavailable from error
+        except base.KeyServiceUnavailable:
             token.breaker.failed(ticket, pause=self._restart_pause())
             raise
-        except KeyNotFound:
+        except base.KeyNotFound:
             token.breaker.succeeded()  # the token answered
             raise
         token.breaker.succeeded()
@@ -342,14 +332,14 @@ class Pkcs11Backend(base.KeyBackend):
         except KeyMissing as error:
             # SoftHSM 2.6 can overlook a key that another process made, or keep what it read half-written.
             if _answers(token) and (isinstance(error, KeyVanished) or not self._claim_restart()):
-                raise KeyNotFound from error
+                raise base.KeyNotFound from error
         except PKCS11Error as error:
             logger.warning("Token %s failed (%s); restarting the module", token.label, type(error).__name__)
         self._module.restart(seen_epoch=epoch)
         try:
             return _use(token, operation)
         except KeyMissing as error:
-            raise KeyNotFound from error
+            raise base.KeyNotFound from error
         except PKCS11Error as error:
             raise _unavailable(token, error) from error
 
@@ -370,7 +360,7 @@ def _use(token: TokenSessions, operation: Callable[[TokenSession], Result]) -> R
         name = type(error).__name__
         logger.error("Token %s refuses the PIN (%s); not trying it again in this process", token.label, name)
         token.pin_refused = True
-        raise KeyServiceNotConfigured from error
+        raise base.KeyServiceNotConfigured from error
     except REQUEST_REFUSED as error:
         raise _unavailable(token, error) from error
 
@@ -384,6 +374,6 @@ def _answers(token: TokenSessions) -> bool:
     return True
 
 
-def _unavailable(token: TokenSessions, error: PKCS11Error) -> KeyServiceUnavailable:
+def _unavailable(token: TokenSessions, error: PKCS11Error) -> base.KeyServiceUnavailable:
     logger.warning("Token %s cannot serve: %s", token.label, type(error).__name__)
-    return KeyServiceUnavailable()
+    return base.KeyServiceUnavailable()
