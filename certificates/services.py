@@ -314,11 +314,7 @@ def mark_expired(certificate: Certificate, now: datetime) -> None:
 
 
 def announce_due(*, now: datetime) -> int:
-    """Announce certificates that have so few days left, up to 500 for each number; return how many.
-
-    One that is found late is announced with the fewest days that fit. Neither a renewed certificate nor one
-    whose whole life is as short is announced.
-    """
+    """Announce up to 500 certificates for each number of days left, the fewest that fit; return how many."""
     count = 0
     for days in ANNOUNCED_DAYS:
         is_new = Q(end_announced=None) | Q(end_announced__gt=days)

@@ -13,10 +13,7 @@ from auditlog.tlog.policy import TrustedWitness
 
 @dataclass(frozen=True)
 class WitnessReport:
-    """A witness of the policy: `name` in the policy, `key_name` in its cosignatures.
-
-    `size` and `cosigned_at` are of its last cosignature. A witness without a `url` is not asked.
-    """
+    """A witness of the policy; its names there and in cosignatures, its last cosignature and problem."""
 
     name: str
     key_name: str

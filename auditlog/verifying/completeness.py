@@ -72,10 +72,7 @@ def flaws(head: Head) -> Iterator[Flaw]:
 
 
 def _undropped(minimum_index: int) -> Iterator[Flaw]:
-    """Demand records of the drops up to `minimum_index`, without a gap as far back as records go.
-
-    Records of older drops may themselves be past their retention.
-    """
+    """Demand records of the drops up to `minimum_index` without a gap, as far back as they are kept."""
     drops = sql.query(_DROPS) if minimum_index else []
     reached, oldest = minimum_index, min((start for start, _ in drops), default=-1)
     for start, end in drops:

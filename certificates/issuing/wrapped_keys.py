@@ -149,10 +149,7 @@ def _wrap_anew(key_id: UUID, *, target: WrappingKey) -> bool:
 
 
 def destroy_retired(*, actor: Actor, now: datetime) -> int:
-    """Destroy the retired wrapping keys under which no key is left; return how many.
-
-    What they wrapped in backups is lost with them. A key in the HSM goes after its audit entry.
-    """
+    """Destroy retired wrapping keys of no record, and all they wrapped in backups; return how many."""
     old = WrappingKey.objects.filter(retired_at__lt=now - DESTROY_AFTER, destroyed_at=None)
     unused = old.filter(~Exists(WrappedAgentKey.objects.filter(wrapping_key=OuterRef("pk"))))
     return each(list(unused.order_by("id")), partial(_destroy, actor=actor, now=now))

@@ -40,10 +40,7 @@ class MessageSignature:
 
 @dataclass(frozen=True)
 class MessageVerification:
-    """Whether an agent signed this payload with a certificate valid now; `reason` tells why not.
-
-    `valid_when_signed`: whether it was valid when the service signed; None where no record tells when.
-    """
+    """Whether a message is an agent's, valid now; `valid_when_signed`: None where no record tells when."""
 
     valid: bool
     reason: str | None

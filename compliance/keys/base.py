@@ -223,11 +223,7 @@ class KeyBackend(ABC):
 
     @abstractmethod
     def sign_wrapped(self, key: WrappedKey, digest: bytes) -> bytes:
-        """Sign a digest by `RSA_SHA256` with a wrapped key.
-
-        Raises `KeyMismatch` if the blob holds another key than `key.key`, `KeyNotFound` if the wrapping key
-        is gone, and ValueError as `sign_digest`.
-        """
+        """Sign a digest by `RSA_SHA256`; raises `KeyMismatch`, `KeyNotFound`, ValueError as `sign_digest`."""
 
     @abstractmethod
     def wrap_anew(self, wrapped: WrappedKey, to: WrappingKeyRef) -> WrappedKey:

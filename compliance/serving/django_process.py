@@ -58,10 +58,7 @@ class DjangoProcess:
 
     @classmethod
     def fork(cls, application: WsgiApplication, *, threads: int, inherited: Sequence[int]) -> Self:
-        """Fork the process, which keeps none of the `inherited` files.
-
-        This one must have no other threads yet. The new one ends with it, however that one ends.
-        """
+        """Fork the process, before other threads, without the `inherited` files; it ends with this one."""
         pairs = [socket.socketpair() for _ in range(threads)]
         parent = os.getpid()
         pid = os.fork()

@@ -79,10 +79,7 @@ class KeyHandle(_pkcs11.SignMixin):  # type: ignore[name-defined]
 
 @dataclass
 class _Login:
-    """State of one epoch of the module; the session `anchor` keeps the token logged in.
-
-    Handles are cached: of private keys by CKA_ID, of wrapping keys by URI, with whether each is CKA_TRUSTED.
-    """
+    """One epoch's login, kept by `anchor`; handles by CKA_ID, wrapping keys by URI with CKA_TRUSTED."""
 
     epoch: int
     token: Pkcs11Token
