@@ -17,14 +17,7 @@ from cryptography.x509.oid import (
 from certificates.pki import MAX_LIFETIME
 from certificates.pki.identity_extension import InvalidExtension
 from certificates.pki.serials import environment_of
-from certificates.pki.x509 import (
-    IssuerInfo,
-    LeafExpectation,
-    Validity,
-    key_usage,
-    read_claims,
-    sign,
-)
+from certificates.pki.x509 import IssuerInfo, LeafExpectation, Validity, key_usage, read_claims, sign
 from compliance.keys.adaptors import SignOnly, SignsOnly
 
 MAX_RESPONDER_LIFETIME: Final = timedelta(days=30)
