@@ -37,8 +37,7 @@ from auditlog.finding import words
 from auditlog.finding.words import ActorFilter, add_places
 from auditlog.models import AuditEntry, TreeHead
 from auditlog.proving import proofs
-from auditlog.proving.proofs import MET, MISSING, NO_POLICY, export_file, proof_file
-from auditlog.proving.state import WitnessReport, log_state
+from auditlog.proving.proofs import MET, MISSING, NO_POLICY, WitnessReport, export_file, log_state, proof_file
 from auditlog.sealing.keys import log_keys, verifier_key
 from auditlog.verifying import one_entry
 from auditlog.vocabulary import SERVICE_TENANT_ID, ActorKind, AuditAction

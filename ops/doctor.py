@@ -14,7 +14,7 @@ from redis.exceptions import RedisError
 
 from auditlog import guards
 from auditlog.errors import LogKeysMissing
-from auditlog.proving.state import log_state
+from auditlog.proving.proofs import log_state
 from auditlog.sealing import keys as log_keys
 from auditlog.sealing import sealer, tree
 from auditlog.verifying import last_verified

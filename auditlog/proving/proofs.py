@@ -1,4 +1,4 @@
-"""Read from the tree what outsiders verify: checkpoints, tiles, bundles of leaves, proofs."""
+"""Read from the tree what outsiders verify (checkpoints, tiles, leaves, proofs), and how far the log is."""
 
 import json
 from collections.abc import Iterable
@@ -10,12 +10,13 @@ from django.http import HttpResponse, StreamingHttpResponse
 
 from auditlog import errors
 from auditlog.exporting.formats import FORMATS
-from auditlog.models import AuditEntry, SignedHead
+from auditlog.models import AuditEntry, SignedHead, WitnessState
 from auditlog.sealing.stored_rows import SealedEntry, sealed_between, sealed_entry_of
-from auditlog.sealing.tree import StoredTiles, head, latest_checkpoint, published_checkpoint
+from auditlog.sealing.tree import Backlog, StoredTiles, backlog, head, latest_checkpoint, published_checkpoint
 from auditlog.submitting import gathering
 from auditlog.tlog.lines import TlogError, write_hashes
 from auditlog.tlog.merkle import leaf_hash
+from auditlog.tlog.policy import TrustedWitness
 from auditlog.tlog.tiles import HASH, WIDTH, parse_path, width_at
 from compliance.core.encodings import b64_encode
 from compliance.core.errors import InvalidState
@@ -144,3 +145,80 @@ def export_file(export: Iterable[bytes], name: str) -> StreamingHttpResponse:
     disposition = f'attachment; filename="audit-log.{name}"'
     headers = {"Cache-Control": "private, no-store", "Content-Disposition": disposition}
     return StreamingHttpResponse(export, content_type=FORMATS[name].media_type, headers=headers)
+
+
+@dataclass(frozen=True)
+class WitnessReport:
+    """A witness of the policy; its names there and in cosignatures, its last cosignature and problem."""
+
+    name: str
+    key_name: str
+    url: str | None
+    size: int
+    cosigned_at: datetime | None
+    problem: str
+
+    @property
+    def contradicts(self) -> bool:
+        return gathering.contradicts(self.problem)
+
+
+@dataclass(frozen=True)
+class LogState:
+    """Sizes in entries, 0 before the first. `minimum_index`: the first entry whose contents are kept.
+
+    `quorum` as in `proofs.quorum_of`; `missing_since`: when the oldest checkpoint without it was signed.
+    `policy_problem`: why the witness policy cannot be read.
+    """
+
+    tree_size: int
+    signed_size: int
+    published_size: int
+    minimum_index: int
+    backlog: Backlog
+    published: SignedHead | None
+    quorum: str
+    missing_since: datetime | None
+    witnesses: tuple[WitnessReport, ...]
+    policy_problem: str
+
+    @property
+    def is_contradicted(self) -> bool:
+        return any(witness.contradicts for witness in self.witnesses)
+
+
+def log_state(*, now: datetime) -> LogState:
+    # The newest checkpoint first: a tree read after it is as large at least.
+    newest = latest_checkpoint()
+    published, tree = published_checkpoint(now=now, newest=newest), head()
+    quorum = quorum_of(published)
+    missing_since: datetime | None = None
+    if quorum == MISSING:
+        signed = SignedHead.objects.order_by("size")
+        witnessed = signed.filter(has_quorum=True).last()
+        waiting = signed.filter(size__gt=witnessed.size if witnessed else 0)
+        missing_since = waiting.values_list("signed_at", flat=True).first()
+    trusted: list[TrustedWitness] = []
+    policy_problem = ""
+    try:
+        rules = gathering.policy()
+        trusted = rules.witnesses if rules else []
+    except errors.WitnessPolicyInvalid as error:
+        policy_problem = error.message
+    states = {state.name: state for state in WitnessState.objects.all()} if trusted else {}
+    return LogState(
+        tree_size=tree.size,
+        signed_size=newest.size if newest else 0,
+        published_size=published.size if published else 0,
+        minimum_index=tree.minimum_index,
+        backlog=backlog(),
+        published=published,
+        quorum=quorum,
+        missing_since=missing_since,
+        witnesses=tuple(
+            WitnessReport(each.name, each.key.name, each.url, known.size, known.cosigned_at, known.problem)
+            for each in trusted
+            for known in [states.get(each.name) or WitnessState(name=each.name)]
+        ),
+        policy_problem=policy_problem,
+    )

@@ -12,8 +12,7 @@ from auditlog.sealing.tree import head
 from auditlog.tests.factories import make_log_key, seal_and_sign
 from auditlog.tests.log_keys import root_of
 from auditlog.tlog.tiles import extended
-from auditlog.verifying.contents import recomputed
-from auditlog.verifying.findings import Verdict
+from auditlog.verifying.findings import Verdict, recomputed
 from auditlog.verifying.live_log import Demands, verify_log
 from auditlog.vocabulary import Actor, ActorKind, AuditAction
 from compliance.core.clock import now

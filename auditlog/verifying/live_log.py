@@ -20,7 +20,7 @@ from auditlog.tlog.merkle import EMPTY_ROOT
 from auditlog.tlog.notes import Note, VerifierKey
 from auditlog.tlog.policy import Policy, Trust
 from auditlog.tlog.tiles import FULL, HASH, WIDTH, Coordinates, extended, partial_tiles, perfect_root
-from auditlog.verifying import completeness, contents, last_verified
+from auditlog.verifying import completeness, findings, last_verified
 from auditlog.verifying.findings import MOST_KEPT, Damage, Flaw, LogOutcome, Verdict
 from compliance.core import environments
 from compliance.stores import sql
@@ -146,7 +146,7 @@ class _Run:
         """Yield the hashes of these leaves as they seem to have been sealed; compares them with the rows."""
         stored, places = StoredTiles(), range(start // WIDTH, -(-end // WIDTH))
         stored.load([*((0, index) for index in places), *{(1, index // WIDTH) for index in places}])
-        rows = contents.recomputed(start, end)
+        rows = findings.recomputed(start, end)
         for index in places:
             leaves = range(index * WIDTH, min(end, (index + 1) * WIDTH))
             tile = stored.fetch(0, index)
@@ -163,7 +163,7 @@ class _Run:
             else:
                 bad = [leaf for n, leaf in enumerate(leaves) if present[n] != sealed[n]]
                 named = bad[: max(0, MOST_KEPT - self.verdict.flaw_count)]
-                self.verdict.add(*contents.flaws({leaf: rows.get(leaf, b"") for leaf in named}))
+                self.verdict.add(*findings.flaws({leaf: rows.get(leaf, b"") for leaf in named}))
                 self.verdict.flaw_count += len(bad) - len(named)
                 yield from sealed
 

@@ -19,7 +19,7 @@ from auditlog.tlog.lines import SignatureInvalid, TlogError
 from auditlog.tlog.merkle import root_from_inclusion
 from auditlog.tlog.notes import Note, Signature, VerifierKey, timestamp_of, verified
 from auditlog.tlog.policy import NONE, TrustedWitness
-from auditlog.verifying.contents import problem_of
+from auditlog.verifying.findings import problem_of
 from auditlog.vocabulary import AuditAction
 
 PLACE: Final = "Place in the tree"
