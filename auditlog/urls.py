@@ -16,10 +16,7 @@ def _tree(prefix: str, environment: Environment) -> list[URLPattern]:
 
     bundles = BundleViewSet.as_view({"get": "bundle"}, environment=environment)
     return [
-        path(f"{prefix}/checkpoint", to("checkpoint")),
-        path(f"{prefix}/status", to("status")),
-        path(f"{prefix}/keys", to("keys")),
-        path(f"{prefix}/consistency", to("consistency")),
+        *(path(f"{prefix}/{name}", to(name)) for name in ("checkpoint", "status", "keys", "consistency")),
         path(f"{prefix}/tile/entries/<path:path>", bundles),
         path(f"{prefix}/tile/<str:level>/<path:path>", to("tile")),
     ]

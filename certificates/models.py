@@ -21,6 +21,11 @@ STORAGES = [(storage.value, storage.value) for storage in KeyStorage]
 MECHANISMS = [(mechanism.value, mechanism.value) for mechanism in WrapMechanism]
 
 
+def storage_field() -> models.CharField[str, str]:
+    resident = KeyStorage.RESIDENT.value
+    return models.CharField(max_length=16, choices=STORAGES, default=resident, db_default=resident)
+
+
 class AuthorityRole(models.TextChoices):
     ROOT = "root"
     ISSUING = "issuing"
@@ -154,12 +159,7 @@ class Certificate(TenantRow):
     authority = models.ForeignKey(CertificateAuthority, on_delete=models.PROTECT, related_name="certificates")
     serial_number = models.CharField(max_length=SERIAL_DIGITS, unique=True)
     kms_key_arn = models.CharField(max_length=MAX_URI_LENGTH, unique=True)
-    key_storage = models.CharField(
-        max_length=16,
-        choices=STORAGES,
-        default=KeyStorage.RESIDENT.value,
-        db_default=KeyStorage.RESIDENT.value,
-    )
+    key_storage = storage_field()
     certificate_pem = models.TextField()
     claims = models.JSONField()
     status = models.CharField(
@@ -352,12 +352,7 @@ class PooledKey(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     key_uri = models.CharField(max_length=MAX_URI_LENGTH, unique=True)
     spki = models.BinaryField()
-    storage = models.CharField(
-        max_length=16,
-        choices=STORAGES,
-        default=KeyStorage.RESIDENT.value,
-        db_default=KeyStorage.RESIDENT.value,
-    )
+    storage = storage_field()
     created_at = models.DateTimeField()
 
     class Meta:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -18,7 +18,7 @@ from certificates.pki import MAX_LIFETIME
 from certificates.pki.identity_extension import InvalidExtension
 from certificates.pki.serials import environment_of
 from certificates.pki.x509 import IssuerInfo, LeafExpectation, Validity, key_usage, read_claims, sign
-from compliance.keys.adaptors import SignOnly, SignsOnly
+from compliance.keys.adaptors import SignOnly
 
 MAX_RESPONDER_LIFETIME: Final = timedelta(days=30)
 SERIAL_BITS: Final = 159
@@ -71,15 +71,11 @@ def is_issued_by(certificate: x509.Certificate, issuer: IssuerInfo) -> bool:
     return True
 
 
-def _refuse(*_: Any, **__: Any) -> NoReturn:
-    raise SignsOnly("A draft's key has no public half")
-
-
 class DraftKey(SignOnly, rsa.RSAPrivateKey):
     """A key that signs with zeros, so that nobody can take a draft for a certificate."""
 
     key_size = AGENT_KEY_BITS
-    public_key = decrypt = _refuse
+    public_key = SignOnly.refuse
 
     def sign(self, *_: Any) -> bytes:
         return bytes(AGENT_KEY_BITS // 8)

@@ -44,7 +44,12 @@ def parse(text: str) -> Pkcs11Uri:
         raise InvalidUri("not a pkcs11: URI")
     if "?" in text:
         raise InvalidUri("query attributes are not accepted")
-    attributes = _attributes(text.removeprefix(SCHEME))
+    attributes: dict[str, bytes] = {}
+    for part in text.removeprefix(SCHEME).split(";"):
+        name, separator, value = part.partition("=")
+        if not separator or name not in KNOWN_ATTRIBUTES or name in attributes:
+            raise InvalidUri(f"attribute {name[:32]!r} is malformed, unknown or repeated")
+        attributes[name] = unquote_to_bytes(value)
     if not attributes.get("token") or not attributes.get("id"):
         raise InvalidUri("token and id are required")
     try:
@@ -54,13 +59,3 @@ def parse(text: str) -> Pkcs11Uri:
         return Pkcs11Uri(token=attributes["token"].decode(), object=label, id=attributes["id"], type=kind)
     except UnicodeDecodeError as error:
         raise InvalidUri("a name is not UTF-8") from error
-
-
-def _attributes(path: str) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
-    for part in path.split(";"):
-        name, separator, value = part.partition("=")
-        if not separator or name not in KNOWN_ATTRIBUTES or name in found:
-            raise InvalidUri(f"attribute {name[:32]!r} is malformed, unknown or repeated")
-        found[name] = unquote_to_bytes(value)
-    return found

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from time import monotonic
 from typing import Any, Final, TypeVar
 
@@ -131,22 +132,14 @@ class Pkcs11Backend(base.KeyBackend):
         return self._sign_raw(uri, message, Mechanism.EDDSA)
 
     def make_wrapping_key(self, label: str) -> base.WrappingKeyRef:
-        token = self.main_label
-        return self._call(
-            "make_wrapping_key",
-            self._main,
-            lambda session: make_wrapping_key(session, token=token, label=label),
-        )
+        make = partial(make_wrapping_key, token=self.main_label, label=label)
+        return self._call("make_wrapping_key", self._main, make)
 
     def generate_wrapped(self, wrapping: base.WrappingKeyRef, label: str) -> base.WrappedKey:
         token = self.token_of(wrapping.uri)
-        return self._call(
-            "generate_wrapped",
-            self._sessions(token),
-            lambda session: make_wrapped(session, wrapping, token=token, label=label),
-            threads=self._generations,
-            timeout=GENERATE_TIMEOUT,
-        )
+        make = partial(make_wrapped, wrapping=wrapping, token=token, label=label)
+        threads, timeout = self._generations, GENERATE_TIMEOUT
+        return self._call("generate_wrapped", self._sessions(token), make, threads=threads, timeout=timeout)
 
     def sign_wrapped(self, key: base.WrappedKey, digest: bytes) -> bytes:
         base.require_digest(digest)
@@ -237,7 +230,8 @@ class Pkcs11Backend(base.KeyBackend):
         return [label for label in labels if label == main or base.is_shard(label, of=main)]
 
     def seems_to_serve(self, token: str) -> bool:
-        return self._sessions(token).serves
+        sessions = self._sessions(token)
+        return not sessions.breaker.is_open and not sessions.pin_refused
 
     def provision(self) -> int:
         self.make_tokens(self.wanted_shards, so_pin=self._config.so_pin)

@@ -140,10 +140,6 @@ class TokenSessions:
         self._login: _Login | None = None
         self.was_opened = False
 
-    @property
-    def serves(self) -> bool:
-        return not self.breaker.is_open and not self.pin_refused
-
     def use(self, operation: Callable[[TokenSession], Result]) -> Result:
         """Run an operation on a session; raises what it raises, and PKCS11Error."""
         with self._module.entered() as epoch, self._lend(epoch) as session:

@@ -139,8 +139,6 @@ class Connection(asyncio.Protocol):
         """When its idle time began, in the loop's seconds; infinity while a request is under way."""
         return self._idle_since if self._phase is Phase.IDLE and not self._is_answering else math.inf
 
-    # --- What the event loop calls ------------------------------------------------------------------
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self._writer = AnswerWriter(self._transport)
@@ -170,8 +168,6 @@ class Connection(asyncio.Protocol):
         if self._phase is not Phase.ENDING:
             self._refuse_unfinished()
         return False
-
-    # --- Reading ------------------------------------------------------------------------------------
 
     def _parse(self) -> None:
         """Parse what was received: for a moment, and up to a request that waits for another's answer."""
@@ -232,8 +228,6 @@ class Connection(asyncio.Protocol):
                 self._refuse(refusals.LARGE_HEAD if self._headers else refusals.LONG_TARGET)
             elif self._phase is Phase.BODY:
                 self._refuse(refusals.TOO_LARGE)
-
-    # --- What the parser calls ----------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
         self._target, self._headers, self._body = b"", [], bytearray()
@@ -315,8 +309,6 @@ class Connection(asyncio.Protocol):
         if not self._is_answering:
             self._is_answering = True
             self._loop.create_task(self._answer_all())
-
-    # --- Answers ------------------------------------------------------------------------------------
 
     async def _answer_all(self) -> None:
         while self._complete:
@@ -413,8 +405,6 @@ class Connection(asyncio.Protocol):
     def _line(self) -> bytes:
         version = self._parser.get_http_version().encode()
         return b"%s %s HTTP/%s\r\n" % (self._parser.get_method(), self._target, version)
-
-    # --- Time ---------------------------------------------------------------------------------------
 
     def check_deadline(self, now: float) -> None:
         """Act on a deadline that has passed; `now` is the loop's time."""
