@@ -145,12 +145,9 @@ class ValidityStatus(models.TextChoices):
 class Certificate(TenantRow):
     """An agent's certificate; `claims` copies its identity extension, so that reads need no parsing.
 
-    While its agent is suspended it is on hold: revoked with the code `certificateHold`, until it is released
-    or revoked for good. `crl_shard` is the shard that its CDP names, `crl_entry` its entry on the lists in
-    DER, `first_crl_number` the first round that lists it; a revocation without one makes a round due.
-
-    `superseded_at`: of a renewed certificate, when it is superseded, in days to come while it overlaps with
-    its successor. `end_announced`: of the announced numbers of days before its end, the last.
+    While its agent is suspended it is on hold: revoked as `certificateHold`, until released or revoked for
+    good. `crl_shard` is its CDP's, `crl_entry` its entry in DER; a revocation without `first_crl_number` makes
+    a round due. Renewed, it is superseded at `superseded_at`. `end_announced`: of days before its end, the last.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

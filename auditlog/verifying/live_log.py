@@ -1,8 +1,4 @@
-"""Verify the log of the current environment from its rows up, in one snapshot; then its queue.
-
-Every leaf is hashed anew and compared with the tile of the leaves; the tiles above, the head and the root of
-each checkpoint are computed from those. Memory does not grow with the log.
-"""
+"""Verify a log from its rows up to its checkpoints, in one snapshot; memory does not grow with the log."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

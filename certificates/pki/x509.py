@@ -1,8 +1,4 @@
-"""The certificates of this service as pure functions: root, issuing CA, agent, OCSP responder (RFC 5280).
-
-`sign()` takes any private key object of `cryptography`, the HSM's adaptors included. Dates have whole
-seconds, and `notAfter` belongs to the validity (§4.1.2.5).
-"""
+"""The certificates of this service as pure functions (RFC 5280); dates have whole seconds."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta

@@ -1,7 +1,4 @@
-"""PKCS#11 URIs (RFC 7512) such as `pkcs11:token=live;object=agent-018f;id=%9A%00%FF;type=private`.
-
-Query attributes, such as `pin-value`, are refused, so that no PIN gets into a row or a log.
-"""
+"""PKCS#11 URIs (RFC 7512), without query attributes such as `pin-value`: no PIN gets into a row or a log."""
 
 from dataclasses import dataclass
 from functools import lru_cache

@@ -48,10 +48,7 @@ class LoopWorker(Worker):
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
     def run(self) -> None:
-        """Serve until gunicorn ends the worker or is gone itself, or the views' process has ended.
-
-        The views' process inherits how long the worker waits for a database.
-        """
+        """Serve until gunicorn ends the worker or is gone, or the process of the views has ended."""
         environments.limit_process(environments.SERVING_SECONDS)
         site: Site = self.wsgi
         views = DjangoProcess.fork(

@@ -1,8 +1,4 @@
-"""What key hosts and their callers share: messages, and sockets in a folder that only their user may enter.
-
-A connection carries one request, which ends when its caller ends writing, and one response. A message that is
-torn, too long or of another shape ends its connection and nothing else.
-"""
+"""Messages of key hosts and callers, one each a connection, on sockets in a folder of their user."""
 
 import os
 import socket

@@ -280,10 +280,7 @@ class Pkcs11Backend(base.KeyBackend):
         threads: CallThreads | None = None,
         timeout: float = CALL_TIMEOUT,
     ) -> Result:
-        """Run an operation in a call thread, under the token's circuit breaker; raises contract errors.
-
-        `name` is its label in the metrics.
-        """
+        """Run an operation in a call thread under the token's breaker; `name` is its label in the metrics."""
         if token.pin_refused:
             raise base.KeyServiceNotConfigured
         ticket = token.breaker.admit()

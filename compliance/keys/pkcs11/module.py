@@ -174,10 +174,7 @@ class Pkcs11Module:
 
     @contextmanager
     def entered(self) -> Iterator[int]:
-        """Start the module if needed, and keep it from being restarted inside the block; yields the epoch.
-
-        Raises `KeyServiceUnavailable` or `KeyServiceNotConfigured`.
-        """
+        """Start the module if needed, and keep it from restarts inside; yields the epoch, raises 503s."""
         if self._library is None:
             self.restart(seen_epoch=self.epoch)
         try:

@@ -58,10 +58,7 @@ class AnswerWriter:
         self._writable = None
 
     async def write(self, answer: Answer, request: Received, *, closes: bool) -> None:
-        """Write the answer; return once the client has taken most of it, or the transport closes.
-
-        A streamed body that breaks aborts the connection, so that this shows.
-        """
+        """Write the answer until the client took most; a streamed body that breaks aborts the connection."""
         pieces = answer.pieces if isinstance(answer, StreamedAnswer) else None
         chunked = pieces is not None and request.http_version != "1.0"
         request_id = "" if request.correlation is None else request.correlation.request_id
