@@ -146,8 +146,8 @@ class Certificate(TenantRow):
     """An agent's certificate; `claims` copies its identity extension, so that reads need no parsing.
 
     While its agent is suspended it is on hold: revoked as `certificateHold`, until released or revoked for
-    good. `crl_shard` is its CDP's, `crl_entry` its entry in DER; a revocation without `first_crl_number` makes
-    a round due. Renewed, it is superseded at `superseded_at`. `end_announced`: of days before its end, the last.
+    good. `crl_shard` is its CDP's, `crl_entry` its entry in DER; without a `first_crl_number` a revocation
+    makes a round due. Renewed, it is superseded at `superseded_at`. `end_announced`: days before its end.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
