@@ -21,7 +21,7 @@ STORAGES = [(storage.value, storage.value) for storage in KeyStorage]
 MECHANISMS = [(mechanism.value, mechanism.value) for mechanism in WrapMechanism]
 
 
-def storage_field() -> models.CharField[str, str]:
+def storage_field() -> "models.CharField[str, str]":
     resident = KeyStorage.RESIDENT.value
     return models.CharField(max_length=16, choices=STORAGES, default=resident, db_default=resident)
 
