@@ -153,7 +153,7 @@ def test_host_outlives_a_lack_of_files_and_refuses_connections_beyond_its_limit(
 
 
 def test_response_may_not_be_endless(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "MAX_RESPONSE", 10)
+    monkeypatch.setitem(protocol.LONGEST, protocol.KeyHostResponse, 10)
     here, there = socket.socketpair()
     with here, there:
         there.sendall(bytes(11))
