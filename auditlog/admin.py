@@ -1,8 +1,4 @@
-"""The audit log in the console: read-only, newest first, each entry linked to the row it concerns.
-
-Each has a seal, a page that proves it and one that verifies it. All is read as the auditor, whom PostgreSQL
-lets read the log and nothing else.
-"""
+"""The audit log in the console, read as the auditor, whom PostgreSQL lets read the log and nothing else."""
 
 from collections.abc import Callable
 from datetime import UTC
@@ -15,7 +11,14 @@ from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ORDER_VAR, PAGE_VAR
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseNotAllowed,
+    HttpResponseRedirect,
+    QueryDict,
+)
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -25,7 +28,6 @@ from django.views.decorators.http import require_safe
 from unfold.enums import ActionVariant
 from unfold.paginator import InfinitePaginator
 
-from auditlog import tree_admin
 from auditlog.actors.names import NamesActors, actor_shown
 from auditlog.actors.requests import record_download
 from auditlog.errors import ExportsUnderWay, NothingSealed, NotSealedYet
@@ -35,26 +37,19 @@ from auditlog.finding import words
 from auditlog.finding.words import ActorFilter, add_places
 from auditlog.models import AuditEntry, TreeHead
 from auditlog.proving import proofs
-from auditlog.proving.proofs import export_file, proof_file
+from auditlog.proving.proofs import MET, MISSING, NO_POLICY, WitnessReport, export_file, log_state, proof_file
+from auditlog.sealing.keys import log_keys, verifier_key
 from auditlog.verifying import one_entry
 from auditlog.vocabulary import SERVICE_TENANT_ID, ActorKind, AuditAction
 from compliance.console import filters
 from compliance.console.access import access_of
 from compliance.console.admin import TenantScopedAdmin
 from compliance.console.context import registered
-from compliance.console.display import (
-    EMPTY,
-    chip,
-    code,
-    column,
-    pretty_json,
-    row_link,
-    short_code,
-    visible,
-)
+from compliance.console.display import EMPTY, chip, code, column, pretty_json, row_link, short_code, visible
 from compliance.console.navigation import NavigationLine
 from compliance.core import environments
 from compliance.core.clock import now
+from compliance.core.environments import Environment
 from compliance.core.identifiers import parse_id
 
 # The model whose page shows the affected row, by the part of an action before its dot.
@@ -82,6 +77,9 @@ TONES = {
 KINDS = {**dict(ActorKind.choices), ActorKind.API_KEY: "API key"}
 LONGEST_QUERY = 500
 EXPORTS = {"jsonl": "Export JSON Lines", "csv": "Export CSV", "ocsf": "Export OCSF"}
+SAFE_METHODS = ("GET", "HEAD")
+PREFIXES = {Environment.LIVE: "/v1/audit-log", Environment.TEST: "/v1/audit-log/test"}
+QUORUM_TONES = {MET: "success", MISSING: "danger", NO_POLICY: "default"}
 OUTCOME_TONES = {
     one_entry.StepOutcome.PASSED: "success",
     one_entry.StepOutcome.FAILED: "danger",
@@ -91,7 +89,6 @@ OUTCOME_TONES = {
 
 
 def linked(entry: AuditEntry, shown: str) -> str:
-    """Link `shown` to the page of the affected row, if it has one."""
     model = PAGES.get(entry.event_type.partition(".")[0])
     if model is None or registered(model) is None or parse_id(entry.affected_id) is None:
         return shown
@@ -99,7 +96,6 @@ def linked(entry: AuditEntry, shown: str) -> str:
 
 
 def seal_chip(entry: Any) -> SafeString:
-    """Say whether the entry is in the tree, and in a checkpoint that enough witnesses have cosigned."""
     if entry.leaf_index is None:
         return chip("waiting", "warning", verbatim=True)
     if entry.leaf_index < entry.witnessed_size:
@@ -112,10 +108,7 @@ def seal_chip(entry: Any) -> SafeString:
 def part_column(
     title: str, part: str, show: Callable[[Any], Any], *, is_listed: bool = False, ordering: str | None = None
 ) -> Any:
-    """Return a column of a part of an entry.
-
-    Once the part is erased, it is a mark, and on the entry's page since when and by which entry.
-    """
+    """Return a column of a part of an entry; an erased one is a mark, on the entry's page with its record."""
 
     def shown(entry: Any) -> Any:
         if part not in (entry.erased or ()):
@@ -140,7 +133,6 @@ def _actor(entry: Any, *, is_short: bool = False) -> SafeString | str:
 
 
 def _linked_short(entry: AuditEntry) -> str:
-    """Name the kind of the affected row before the end of its id."""
     kind = entry.event_type.partition(".")[0].replace("_", " ")
     return linked(entry, format_html("{} {}", kind, short_code(entry.affected_id)))
 
@@ -151,7 +143,6 @@ def _clamped(entry: AuditEntry) -> SafeString:
 
 
 def _filters(request: HttpRequest) -> QueryDict:
-    """Return the list's filters and search, without its page and order."""
     found = request.GET.copy()
     for name in (PAGE_VAR, ORDER_VAR):
         found.pop(name, None)
@@ -160,8 +151,6 @@ def _filters(request: HttpRequest) -> QueryDict:
 
 @admin.register(AuditEntry)
 class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
-    """Every state change, with its actor."""
-
     navigation = NavigationLine("Evidence", 1, "Audit log", "history")
     related_links = ()
     list_display = (
@@ -230,7 +219,6 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
         return named
 
     def named(self, rows: list[Any]) -> list[Any]:
-        """Return the entries with their actors' names and their places in the tree."""
         add_places(rows)
         return super().named(rows)
 
@@ -266,7 +254,6 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
         ]
 
     def proof_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Answer with the proof file that the API gives."""
         entry = self._entry(request, object_id)
         try:
             with environments.auditing():
@@ -277,7 +264,6 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
         return proof_file(found, entry.id)
 
     def verify_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Show each step from the entry's row to the witnesses."""
         entry = self._entry(request, object_id)
         with environments.auditing():
             found = one_entry.verify(tenant_id=entry.tenant_id, entry_id=str(entry.id), now=now())
@@ -360,4 +346,60 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
         return entry
 
 
-admin.site.register(TreeHead, tree_admin.TreeAdmin)
+@admin.register(TreeHead)
+class TreeAdmin(TenantScopedAdmin):
+    """One page in the place of a list; members see it without the witnesses' addresses and errors."""
+
+    navigation = NavigationLine("Evidence", 2, "Tree and witnesses", "account_tree")
+    tenant_field = None
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        if request.method not in SAFE_METHODS:
+            return HttpResponseNotAllowed(SAFE_METHODS)
+        with environments.auditing():
+            state, keys = log_state(now=now()), log_keys(now())
+        access = access_of(request)
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Tree and witnesses",
+            "state": state,
+            "keys": [
+                {
+                    "vkey": verifier_key(key).encode(),
+                    "active_from": key.active_from,
+                    "retired_at": key.retired_at,
+                }
+                for key in reversed(keys)
+            ],
+            "quorum": chip(state.quorum, QUORUM_TONES[state.quorum]),
+            "is_operator": access.is_operator,
+            "witnesses": [
+                {
+                    "name": visible(each.name),
+                    "key_name": code(each.key_name),
+                    "url": code(each.url) if access.is_operator else "",
+                    "size": each.size,
+                    "cosigned_at": each.cosigned_at,
+                    "state": _witness_state(each),
+                    "problem": visible(each.problem) if access.is_operator else "",
+                }
+                for each in state.witnesses
+            ],
+            "prefix": PREFIXES[access.environment],
+        }
+        return TemplateResponse(request, "admin/auditlog/tree.html", context)
+
+    def change_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
+        return HttpResponseRedirect(reverse("admin:auditlog_treehead_changelist"))
+
+
+def _witness_state(witness: WitnessReport) -> SafeString:
+    if witness.contradicts:
+        return chip("contradicts this log", "danger")
+    if witness.problem:
+        return chip("did not cosign", "warning")
+    if witness.url is None:
+        return chip("not asked", "default")
+    return chip("cosigns", "success") if witness.cosigned_at else chip("waiting", "default")

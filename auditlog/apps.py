@@ -13,7 +13,6 @@ MAX_ORIGIN = 250  # a column holds 255, and the sandbox's is longer by 5
 
 
 def is_origin(name: str) -> bool:
-    """Return whether a log can have this name."""
     try:
         return len(check_name(name)) <= MAX_ORIGIN
     except Malformed:
@@ -21,7 +20,6 @@ def is_origin(name: str) -> bool:
 
 
 def check_origin(**kwargs: Any) -> list[CheckMessage]:
-    """Check that AUDIT_LOG_ORIGIN may name a key."""
     origin: str = settings.AUDIT_LOG_ORIGIN
     if is_origin(origin):
         return []

@@ -1,6 +1,6 @@
 """Errors of the audit log."""
 
-from compliance.core.errors import Conflict, InvalidState, NotFound, ServiceError, TooEarly, Unavailable
+from compliance.core.errors import Conflict, NotFound, ServiceError, TooEarly, Unavailable
 
 
 class EntryNotFound(NotFound):
@@ -10,10 +10,6 @@ class EntryNotFound(NotFound):
 class ContentsDropped(NotFound):
     status = 410
     message = "The contents of these audit log entries are past their retention"
-
-
-class NoSuchTree(InvalidState):
-    message = "The tree has never had this size"
 
 
 class NothingSealed(NotFound):
@@ -38,10 +34,6 @@ class LogKeysMissing(Unavailable):
 
 class LogKeyRotationUnderWay(Conflict):
     message = "Another process is rotating the key of the audit log"
-
-
-class LogNameUsed(Conflict):
-    message = "The audit log has or had this name"
 
 
 class WitnessPolicyInvalid(Unavailable):

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -11,10 +11,6 @@ from auditlog.vocabulary import ActorKind, ActorType
 from compliance.api.pagination import Cursor, read_choice, read_cursor, read_moment, read_text
 from compliance.core.errors import Invalid
 
-NAMES: Final = (
-    *("event_type", "action", "actor_type", "actor_kind", "actor_id"),
-    *("affected_id", "after", "before"),
-)
 ACTION: Final = r"^[a-z_]+(\.[a-z_]*)?$"
 
 
@@ -55,11 +51,13 @@ class EntryFilters:
         return found.with_action(self.action) if self.action else found
 
     def given(self) -> dict[str, Any]:
-        """Return the filters given, as JSON."""
         found = {name: value for name in NAMES if (value := getattr(self, name)) is not None}
         if self.after is not None:
             found["after"] = self.after.astimezone(UTC).isoformat()
         return found | ({"before": str(self.before)} if self.before else {})
+
+
+NAMES: Final = tuple(field.name for field in fields(EntryFilters))
 
 
 def _read_action(params: Mapping[str, str]) -> str | None:

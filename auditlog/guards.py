@@ -24,8 +24,3 @@ REMEDY: Final = (
 def not_in_force() -> set[str]:
     """Return those of `TRIGGERS` that are missing or disabled."""
     return sql.triggers_not_in_force(TRIGGERS)
-
-
-def are_in_force() -> bool:
-    """Return whether every trigger exists and is enabled."""
-    return not not_in_force()

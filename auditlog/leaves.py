@@ -1,7 +1,4 @@
-"""The canonical encoding of an audit entry: salted commitments to its fields, and the leaf made of them.
-
-`docs/audit-log.md` describes it octet by octet. Pure: no database.
-"""
+"""The canonical encoding of an entry (docs/audit-log.md): salted commitments, and the leaf of them. Pure."""
 
 import json
 import re
@@ -76,12 +73,6 @@ def leaf_data(row: EntryRow, salts: bytes, erased: Mapping[str, str] | None = No
 def entry_hash(row: EntryRow, salts: bytes, erased: Mapping[str, str] | None = None) -> bytes:
     """Return the leaf's hash (RFC 6962 §2.1)."""
     return leaf_hash(leaf_data(row, salts, erased))
-
-
-def commitments(row: EntryRow, salts: bytes) -> dict[str, str]:
-    """Return the commitment to each part in hexadecimal."""
-    data = leaf_data(row, salts)[len(VERSION) :]
-    return {part: data[n * 32 : n * 32 + 32].hex() for n, part in enumerate(PARTS)}
 
 
 def disclosure(row: EntryRow, salts: bytes, erased: Mapping[str, str] | None = None) -> dict[str, Any]:

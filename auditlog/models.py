@@ -68,23 +68,14 @@ class PendingEntry(models.Model):
     id = models.BigAutoField(primary_key=True)
     entry_id = models.UUIDField()
 
-    def __str__(self) -> str:
-        return str(self.entry_id)
-
 
 class Leaf(models.Model):
-    """The place of an entry in the tree, with the salts of its commitments (`auditlog.leaves`).
-
-    `erased` holds the commitments to erased parts, whose salts are zeroed.
-    """
+    """An entry's place in the tree and its salts; `erased`: commitments of parts whose salts are zeroed."""
 
     index = models.BigIntegerField(primary_key=True)
     entry_id = models.UUIDField(unique=True)
     salts = models.BinaryField()
     erased = models.JSONField(null=True)
-
-    def __str__(self) -> str:
-        return f"{self.index}"
 
 
 class TreeTile(models.Model):
@@ -98,9 +89,6 @@ class TreeTile(models.Model):
     class Meta:
         db_table = "auditlog_tile"
 
-    def __str__(self) -> str:
-        return f"{self.level}/{self.index}"
-
 
 class TreeHead(models.Model):
     """The one row of the tree's size and root; `minimum_index` is the first entry whose contents are kept."""
@@ -113,15 +101,9 @@ class TreeHead(models.Model):
     class Meta:
         constraints = [CheckConstraint(condition=Q(id=1), name="auditlog_one_tree")]
 
-    def __str__(self) -> str:
-        return f"{self.size}"
-
 
 class SignedHead(models.Model):
-    """A checkpoint: `note` is the signed note (C2SP tlog-checkpoint); cosignatures are added to it.
-
-    `has_quorum`: the witness policy of the service was met when the last cosignature came.
-    """
+    """A checkpoint as a signed note with its cosignatures; `has_quorum` as of the last of these."""
 
     size = models.BigIntegerField(primary_key=True)
     root = models.BinaryField()
@@ -131,9 +113,6 @@ class SignedHead(models.Model):
 
     class Meta:
         indexes = [Index(fields=["size"], condition=Q(has_quorum=True), name="auditlog_witnessed")]
-
-    def __str__(self) -> str:
-        return f"{self.size}"
 
 
 class WitnessState(models.Model):
@@ -145,15 +124,9 @@ class WitnessState(models.Model):
     tried_at = models.DateTimeField(null=True)
     problem = models.CharField(max_length=255, default="", blank=True)
 
-    def __str__(self) -> str:
-        return self.name
-
 
 class LogKey(models.Model):
-    """An Ed25519 key in the environment's HSM token, which signs from `active_from` to `retired_at`.
-
-    Its name is the log's origin. The private half outlasts `retired_at` by an hour, this row for ever.
-    """
+    """An Ed25519 key in the HSM, named as the log; its private half outlasts `retired_at` by an hour."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     name = models.CharField(max_length=255)

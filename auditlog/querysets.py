@@ -28,7 +28,6 @@ class AuditEntryQuerySet(TenantRows["AuditEntry"]):
         return self.filter(event_type__in=names or [beginning])
 
     def by_people(self) -> "AuditEntryQuerySet":
-        """Return the entries of people at the console, not of API keys."""
         return self.filter(actor_kind=ActorKind.PERSON)
 
     def about(self, affected_id: object) -> "AuditEntryQuerySet":
@@ -48,5 +47,4 @@ class LogKeyQuerySet(models.QuerySet["LogKey"]):
         return self.filter(is_not_over, active_from__lte=now).order_by("-active_from", "-id")
 
     def lasting(self) -> "LogKeyQuerySet":
-        """Return the key whose end is not set: at most one."""
         return self.filter(retired_at=None)

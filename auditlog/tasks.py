@@ -38,10 +38,7 @@ def seal(**kwargs: Any) -> None:
 
 
 def _seal_until_empty(end: float) -> None:
-    """Seal until the queue is empty, or ask for another task at `end` (monotonic seconds).
-
-    After it answers it looks once more: what committed before the answer asked for no task.
-    """
+    """Seal until the queue is empty, seen once more after the answer, or enqueue another task at `end`."""
     has_answered = False
     while (sealed := _seal_and_sign()) or not has_answered:
         if time.monotonic() > end:
@@ -55,16 +52,16 @@ def _seal_until_empty(end: float) -> None:
 
 @task("auditlog.drop_expired")
 def drop_expired(**kwargs: Any) -> None:
-    """Drop the contents of entries past their retention, and record changes of the retention."""
+    """Record changes of the retention; drop contents past it, and private halves of retired keys."""
     actor = Actor.system("auditlog.drop_expired")
     retention.record_settings(actor=actor, now=now())
     if dropped := retention.drop_expired(actor=actor, now=now()):
         log.info("contents of %d audit entries dropped", dropped)
+    keys.destroy_ended(now=now())
 
 
 @task(COSIGN)
 def cosign(**kwargs: Any) -> None:
-    """Ask witnesses for cosignatures of the newest checkpoint."""
     try:
         gathering.gather(now=now())
     except WitnessPolicyInvalid as error:
@@ -73,14 +70,7 @@ def cosign(**kwargs: Any) -> None:
         wakeups.answer(COSIGN)
 
 
-@task("auditlog.destroy_ended_keys")
-def destroy_ended_keys(**kwargs: Any) -> None:
-    """Destroy the private halves of retired log keys."""
-    keys.destroy_ended(now=now())
-
-
 def _seal_and_sign() -> int:
-    """Seal one round and sign the head; return how many entries it sealed."""
     sealed = 0
     try:
         sealed = sealer.seal_queued()

@@ -6,7 +6,7 @@ from django.http import HttpResponse
 from django.urls import URLPattern, path
 
 from auditlog.proving.views import BundleViewSet, ProofViewSet, TreeViewSet
-from auditlog.views import AuditExportViewSet, AuditLogViewSet
+from auditlog.views import AuditLogViewSet
 from compliance.core.environments import Environment
 
 
@@ -16,10 +16,7 @@ def _tree(prefix: str, environment: Environment) -> list[URLPattern]:
 
     bundles = BundleViewSet.as_view({"get": "bundle"}, environment=environment)
     return [
-        path(f"{prefix}/checkpoint", to("checkpoint")),
-        path(f"{prefix}/status", to("status")),
-        path(f"{prefix}/keys", to("keys")),
-        path(f"{prefix}/consistency", to("consistency")),
+        *(path(f"{prefix}/{name}", to(name)) for name in ("checkpoint", "status", "keys", "consistency")),
         path(f"{prefix}/tile/entries/<path:path>", bundles),
         path(f"{prefix}/tile/<str:level>/<path:path>", to("tile")),
     ]
@@ -27,7 +24,7 @@ def _tree(prefix: str, environment: Environment) -> list[URLPattern]:
 
 urlpatterns = [
     path("v1/audit-log", AuditLogViewSet.as_view({"get": "list"})),
-    path("v1/audit-log/export", AuditExportViewSet.as_view({"get": "retrieve"})),
+    path("v1/audit-log/export", AuditLogViewSet.as_view({"get": "export"})),
     *_tree("v1/audit-log", Environment.LIVE),
     *_tree("v1/audit-log/test", Environment.TEST),
     path("v1/audit-log/<str:entry_id>/proof", ProofViewSet.as_view({"get": "retrieve"})),

@@ -14,16 +14,8 @@ from auditlog.filters import ACTION, EntryFilters
 from auditlog.models import AuditEntry
 from auditlog.proving.proofs import export_file
 from auditlog.vocabulary import ActorKind, ActorType
+from compliance.api import pagination
 from compliance.api.gate import Scope
-from compliance.api.pagination import (
-    feed_response,
-    is_oldest_first,
-    keyset_page,
-    page,
-    read_choice,
-    read_limit,
-    read_position,
-)
 from compliance.api.rest.fields import RowSerializer
 from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.schema import BEFORE, EXACT_LIMIT, MOMENT, ORDER, paged
@@ -82,19 +74,15 @@ class AuditLogViewSet(ApiViewSet):
     )
     def list(self, request: ApiRequest) -> Response:
         params, tenant_id = request.query_params, request.auth.tenant_id
-        filters, limit = EntryFilters.read(params), read_limit(params, cap=False)
-        if is_oldest_first(params):
-            feed = feed_page(tenant_id=tenant_id, filters=filters, after=read_position(params), limit=limit)
-            return feed_response(feed, AuditLogSerializer(feed.rows, many=True).data, "created_at")
+        filters, limit = EntryFilters.read(params), pagination.read_limit(params, cap=False)
+        if pagination.is_oldest_first(params):
+            feed = feed_page(
+                tenant_id=tenant_id, filters=filters, after=pagination.read_position(params), limit=limit
+            )
+            return pagination.feed_response(feed, AuditLogSerializer(feed.rows, many=True).data, "created_at")
         entries = filters.applied(AuditEntry.objects.for_tenant(tenant_id))
-        found = keyset_page(entries, cursor=filters.before, limit=limit, field="created_at")
-        return page(AuditLogSerializer(found.rows, many=True).data, next_cursor=found.next_cursor)
-
-
-class AuditExportViewSet(ApiViewSet):
-    """The tenant's entries with their proofs, as a file."""
-
-    schema_tag = "Audit log"
+        found = pagination.keyset_page(entries, cursor=filters.before, limit=limit, field="created_at")
+        return pagination.page(AuditLogSerializer(found.rows, many=True).data, next_cursor=found.next_cursor)
 
     @operation(
         "exportAuditLog",
@@ -112,9 +100,7 @@ class AuditExportViewSet(ApiViewSet):
             "1.8.0 alone, without header, proofs and footer."
         ),
         parameters=[
-            OpenApiParameter(
-                "format", OpenApiTypes.STR, enum=list(FORMATS), description="`jsonl` by default."
-            ),
+            OpenApiParameter("format", OpenApiTypes.STR, enum=[*FORMATS], description="`jsonl` by default."),
             *FILTERS,
             OpenApiParameter(
                 "before", BEFORE.type, description="Entries earlier than this ISO 8601 date-time."
@@ -122,8 +108,8 @@ class AuditExportViewSet(ApiViewSet):
         ],
         e404="The audit log has no checkpoint yet",
     )
-    def retrieve(self, request: ApiRequest) -> StreamingHttpResponse:
-        name = read_choice(request.query_params, "format", list(FORMATS)) or "jsonl"
+    def export(self, request: ApiRequest) -> StreamingHttpResponse:
+        name = pagination.read_choice(request.query_params, "format", [*FORMATS]) or "jsonl"
         filters = EntryFilters.read(request.query_params)
         export = open_export(tenant_id=request.auth.tenant_id, filters=filters, form=FORMATS[name], now=now())
         return export_file(export, name)

@@ -185,17 +185,13 @@ class ActorKind(models.TextChoices):
 
 @dataclass(frozen=True)
 class Actor:
-    """The actor of an act; `id` names a person, an API key, an agent, or a part of the service.
-
-    Entries of people from before their ids name the user of then: `console:<username>`.
-    """
+    """The actor of an act: a person (entries before 0.2: `console:<username>`), API key, agent or part."""
 
     kind: ActorKind
     id: str
 
     @property
     def type(self) -> ActorType:
-        """The actor's type in the words of the interface specification."""
         return _TYPES[self.kind]
 
     @classmethod

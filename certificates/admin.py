@@ -1,6 +1,8 @@
 """Pages of certificates, CAs, revocation lists and keys in the console."""
 
+from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from django.contrib import admin
@@ -11,13 +13,16 @@ from unfold.decorators import display
 
 from agents.admin import AgentAdmin
 from agents.models import AgentStatus, Blueprint
-from certificates import models
-from certificates.console_actions import REINSTATE, RETIRE, REVOKE, SUSPEND
+from auditlog.actors.requests import user_of
+from certificates import models, services
+from certificates.models import CertificateStatus
 from certificates.pki.decoded import decoded
 from certificates.pki.serials import format_serial, parse_serial
 from certificates.querysets import ends_within
 from certificates.renewing.admin import BlueprintAdmin
+from compliance.console import filters
 from compliance.console.access import EVERYONE
+from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, SystemAdmin, TenantScopedAdmin
 from compliance.console.display import (
     block,
@@ -26,17 +31,10 @@ from compliance.console.display import (
     code,
     column,
     facts,
-    moment,
     pretty_json,
     shortened,
     status_chip,
     visible,
-)
-from compliance.console.filters import (
-    ChoicesDropdownFilter,
-    DropdownFilter,
-    RangeDateTimeFilter,
-    tenant_filter,
 )
 from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
@@ -50,6 +48,79 @@ WHERE_KEYS_LIE = {
 SOON, VERY_SOON = timedelta(days=30), timedelta(days=7)
 
 CERTIFICATE_TONES = {"on hold": "warning", "expired": "danger", "revoked": "danger"}
+
+
+def _run(
+    service: Callable[..., Any], identifier: str, done: Callable[[Any], str]
+) -> Callable[[ActionCall], str]:
+    """Call a service with the row's id as `identifier`; `done` returns the message about its result."""
+
+    def run(call: ActionCall) -> str:
+        changed = service(
+            **{identifier: call.row.id}, reason=call.data["reason"], **user_of(call.request, call.row)
+        )
+        return done(changed)
+
+    return run
+
+
+REVOKE = ConfirmedAction(
+    name="revoke",
+    label="Revoke certificate",
+    icon="block",
+    explanation=(
+        "The next verification answers revoked, and the revocation list will name the certificate. It can't "
+        "be undone: the agent needs a new certificate. A reason that begins with one of RFC 5280's (key "
+        "compromise, superseded, privilege withdrawn, …) is put on the list, too."
+    ),
+    run=_run(
+        services.revoke,
+        "certificate_id",
+        lambda row: f"Certificate {row.serial_number} is revoked; the next verification says so.",
+    ),
+    is_offered=lambda certificate: (
+        certificate.status_at(now()) == CertificateStatus.ACTIVE or certificate.is_on_hold(now())
+    ),
+    is_destructive=True,
+)
+SUSPEND = ConfirmedAction(
+    name="suspend",
+    label="Suspend agent",
+    icon="pause_circle",
+    explanation=(
+        "The agent's events are refused and its certificate is on hold until it is reinstated: verification "
+        "answers revoked (certificateHold), and the revocation list names it. Subscribed webhooks receive "
+        "agent.suspended and certificate.revoked."
+    ),
+    run=_run(services.suspend_agent, "agent_id", lambda agent: f"{visible(agent)} is suspended."),
+    is_offered=lambda agent: agent.status in (AgentStatus.PENDING, AgentStatus.ACTIVE),
+    is_destructive=True,
+)
+REINSTATE = ConfirmedAction(
+    name="reinstate",
+    label="Reinstate agent",
+    icon="restart_alt",
+    explanation=(
+        "Closes the review. A certificate on hold is released and the agent is active at once. Where the "
+        "certificate was revoked for good or has ended, the agent is pending, and certifying it issues a "
+        "certificate with a new serial number. Do this once the cause is fixed."
+    ),
+    run=_run(
+        partial(services.reinstate_agent, may_undo_stop=True),
+        "agent_id",
+        lambda agent: f"{visible(agent)} is {agent.status} again.",
+    ),
+    is_offered=lambda agent: agent.status == AgentStatus.SUSPENDED,
+)
+RETIRE = ConfirmedAction(
+    name="retire",
+    label="Retire agent",
+    icon="archive",
+    explanation="Ends the agent for good: its certificate is revoked and it can't be certified again.",
+    run=_run(services.retire_agent, "agent_id", lambda agent: f"{visible(agent)} is retired."),
+    is_offered=lambda agent: agent.status != AgentStatus.RETIRED,
+    is_destructive=True,
+)
 
 admin.site.register(Blueprint, BlueprintAdmin)
 
@@ -68,7 +139,6 @@ class CertifiedAgentAdmin(AgentAdmin):
 
     @display(description="status", ordering="status")
     def state(self, agent: Any) -> str:
-        """Show the status, the certificate unless it is valid, and that the agent is only observed."""
         certificate, is_valid = agent.certificate_state, agent.certificate_state in (None, "active")
         found = "" if is_valid else chip(f"certificate {certificate}", CERTIFICATE_TONES[certificate])
         keeps_colour = is_valid or agent.status != AgentStatus.ACTIVE
@@ -77,7 +147,6 @@ class CertifiedAgentAdmin(AgentAdmin):
 
 
 def state_chip(certificate: models.Certificate) -> str:
-    """Return the status as a chip, with the days left where they are few."""
     moment_now = now()
     status = certificate.status_at(moment_now)
     end = min(certificate.expires_at, certificate.superseded_at or certificate.expires_at)
@@ -102,13 +171,11 @@ class AgentColumn:
 
 
 class KeyFields(SerialColumns):
-    """The certificate and the key of a CA or OCSP responder."""
-
     decoded = column("fields", lambda row: facts(decoded(bytes(row.certificate_der))))
     key = column("key reference", lambda row: code(row.key_uri))
 
 
-class StateFilter(DropdownFilter):
+class StateFilter(filters.DropdownFilter):
     title = "state"
     parameter_name = "state"
 
@@ -145,9 +212,9 @@ class CertificateAdmin(SerialColumns, AgentColumn, TenantScopedAdmin):
     list_select_related = ("agent", "tenant")
     list_filter = (
         StateFilter,
-        tenant_filter(),
-        ("issued_at", RangeDateTimeFilter),
-        ("expires_at", RangeDateTimeFilter),
+        filters.tenant_filter(),
+        ("issued_at", filters.RangeDateTimeFilter),
+        ("expires_at", filters.RangeDateTimeFilter),
     )
     search_fields = ("agent__name", "serial_number__startswith")
     search_ids = ("pk", "agent_id")
@@ -275,7 +342,11 @@ class IssuanceAdmin(SerialColumns, AgentColumn, TenantScopedAdmin):
         "error",
     )
     list_select_related = ("agent", "tenant")
-    list_filter = (("state", ChoicesDropdownFilter), tenant_filter(), ("created_at", RangeDateTimeFilter))
+    list_filter = (
+        ("state", filters.ChoicesDropdownFilter),
+        filters.tenant_filter(),
+        ("created_at", filters.RangeDateTimeFilter),
+    )
     search_fields = ("serial_number", "agent__name")
     search_ids = ("pk", "agent_id")
     fieldsets = (
@@ -310,16 +381,3 @@ class EndedHoldAdmin(TenantScopedAdmin):
     )
 
     short_serial = column("serial number", lambda row: code(shortened(row.certificate.serial_number, 17)))
-
-
-@admin.register(models.PooledKey)
-class PooledKeyAdmin(SystemAdmin):
-    related_links = ()
-    list_display = ("reference", "made")
-    fieldsets = ((None, {"fields": ("reference", "made")}),)
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return super().get_queryset(request).defer("spki")
-
-    reference = column("key reference", lambda key: code(key.key_uri))
-    made = column("made", lambda key: moment(key.created_at), ordering="created_at")

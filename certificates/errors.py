@@ -15,14 +15,6 @@ class AlreadyRevoked(Conflict):
     message = "Certificate is already revoked"
 
 
-class AlreadySuperseded(Conflict):
-    message = "Certificate is already superseded by its successor"
-
-
-class NothingToRenew(InvalidState):
-    message = "Agent has no active certificate"
-
-
 class RenewedRecently(LimitReached):
     message = "The agent's certificate was renewed less than a minute ago"
 
@@ -39,10 +31,6 @@ class CannotCertify(InvalidState):
     message = "Cannot certify a retired agent"
 
 
-class OwnerRequired(CannotCertify):
-    message = "The tenant certifies only agents with an owner: set `owner` with PATCH /v1/agents/{id}"
-
-
 class MomentNotPast(Invalid):
     message = "at must not lie in the future"
 
@@ -51,32 +39,12 @@ class CardNotFound(NotFound):
     message = "The agent publishes no card"
 
 
-class MalformedJws(Invalid):
-    message = "jws: not a detached JWS with the kid of an agent's key"
-
-
 class AuthorityNotFound(NotFound):
     message = "Certificate authority not found"
 
 
 class AuthorityMissing(Unavailable):
     message = "KMS not configured"
-
-
-class AuthorityExpired(Unavailable):
-    message = "The issuing CA has expired and must be rotated"
-
-
-class RotatedRecently(Conflict):
-    message = "The issuing CA was made less than a day ago"
-
-
-class RootTooShort(Conflict):
-    message = "The root CA ends before an issuing CA would be of use"
-
-
-class ListNotFound(NotFound):
-    message = "Revocation list not found"
 
 
 class ListBeingMade(Conflict):

@@ -21,6 +21,11 @@ STORAGES = [(storage.value, storage.value) for storage in KeyStorage]
 MECHANISMS = [(mechanism.value, mechanism.value) for mechanism in WrapMechanism]
 
 
+def storage_field() -> "models.CharField[str, str]":
+    resident = KeyStorage.RESIDENT.value
+    return models.CharField(max_length=16, choices=STORAGES, default=resident, db_default=resident)
+
+
 class AuthorityRole(models.TextChoices):
     ROOT = "root"
     ISSUING = "issuing"
@@ -55,8 +60,6 @@ class CertificateAuthority(models.Model):
     crl_shards = models.PositiveSmallIntegerField(default=0)
     crl_number = models.PositiveBigIntegerField(default=0)
     crl_completed = models.PositiveBigIntegerField(default=0)
-    crl_lease_holder = models.UUIDField(null=True)
-    crl_lease_until = models.DateTimeField(null=True)
     not_before = models.DateTimeField()
     not_after = models.DateTimeField()
     retired_at = models.DateTimeField(null=True)
@@ -82,7 +85,6 @@ class CertificateAuthority(models.Model):
 
     @property
     def as_issuer(self) -> IssuerInfo:
-        """The CA as the pure modules take it."""
         certificate = x509.load_der_x509_certificate(bytes(self.certificate_der))
         return IssuerInfo(certificate, self.certificate_url, self.crl_url, self.ocsp_url)
 
@@ -143,12 +145,9 @@ class ValidityStatus(models.TextChoices):
 class Certificate(TenantRow):
     """An agent's certificate; `claims` copies its identity extension, so that reads need no parsing.
 
-    While its agent is suspended it is on hold: revoked with the code `certificateHold`, until it is released
-    or revoked for good. `crl_shard` is the shard that its CDP names, `crl_entry` its entry on the lists in
-    DER, `first_crl_number` the first round that lists it; a revocation without one makes a round due.
-
-    `superseded_at`: of a renewed certificate, when it is superseded, in days to come while it overlaps with
-    its successor. `end_announced`: of the announced numbers of days before its end, the last.
+    While its agent is suspended it is on hold: revoked as `certificateHold`, until released or revoked for
+    good. `crl_shard` is its CDP's, `crl_entry` its entry in DER; without a `first_crl_number` a revocation
+    makes a round due. Renewed, it is superseded at `superseded_at`. `end_announced`: days before its end.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -157,12 +156,7 @@ class Certificate(TenantRow):
     authority = models.ForeignKey(CertificateAuthority, on_delete=models.PROTECT, related_name="certificates")
     serial_number = models.CharField(max_length=SERIAL_DIGITS, unique=True)
     kms_key_arn = models.CharField(max_length=MAX_URI_LENGTH, unique=True)
-    key_storage = models.CharField(
-        max_length=16,
-        choices=STORAGES,
-        default=KeyStorage.RESIDENT.value,
-        db_default=KeyStorage.RESIDENT.value,
-    )
+    key_storage = storage_field()
     certificate_pem = models.TextField()
     claims = models.JSONField()
     status = models.CharField(
@@ -261,10 +255,7 @@ class Certificate(TenantRow):
 
 
 def certified_actions(agent: Agent, latest: Certificate | None) -> list[str] | None:
-    """An agent's scope: that of its latest certificate, before the first one that of its profile.
-
-    None if no scope is declared, [] if nothing is permitted. An edited profile counts once it is certified.
-    """
+    """An agent's scope by its latest certificate, else its profile; None: not declared, []: nothing."""
     if latest is None:
         return agent.permitted_actions
     certified: list[str] | None = latest.claims["permitted_actions"]
@@ -358,19 +349,11 @@ class PooledKey(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     key_uri = models.CharField(max_length=MAX_URI_LENGTH, unique=True)
     spki = models.BinaryField()
-    storage = models.CharField(
-        max_length=16,
-        choices=STORAGES,
-        default=KeyStorage.RESIDENT.value,
-        db_default=KeyStorage.RESIDENT.value,
-    )
+    storage = storage_field()
     created_at = models.DateTimeField()
 
     class Meta:
         ordering = ["created_at", "id"]
-
-    def __str__(self) -> str:
-        return self.key_uri
 
 
 class WrappingKey(models.Model):
@@ -386,22 +369,12 @@ class WrappingKey(models.Model):
     class Meta:
         ordering = ["-created_at", "-id"]
         constraints = [
-            UniqueConstraint(
-                models.Value(1),
-                condition=Q(retired_at=None),
-                name="certificates_one_key_wraps",
-            )
+            UniqueConstraint(models.Value(1), condition=Q(retired_at=None), name="certificates_one_key_wraps")
         ]
-
-    def __str__(self) -> str:
-        return self.key_uri
 
 
 class WrappedAgentKey(models.Model):
-    """The private half of an agent's key as `blob`, encrypted by the wrapping key.
-
-    `key_uri` is what certificates, the pool and issuances call the key; it names no object of the token.
-    """
+    """The private half of an agent's key, encrypted, under a `key_uri` that names no object of the token."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     key_uri = models.CharField(max_length=MAX_URI_LENGTH, unique=True)
@@ -413,9 +386,6 @@ class WrappedAgentKey(models.Model):
     class Meta:
         ordering = ["created_at", "id"]
         indexes = [Index(fields=["wrapping_key", "id"], name="certificates_wrapped_by")]
-
-    def __str__(self) -> str:
-        return self.key_uri
 
 
 class RevocationList(models.Model):
@@ -461,9 +431,6 @@ class SignedCard(models.Model):
     class Meta:
         ordering = ["-signed_at", "agent_id"]
 
-    def __str__(self) -> str:
-        return f"{self.agent_id} {self.digest}"
-
 
 class RevocationListPart(models.Model):
     id = models.BigAutoField(primary_key=True)
@@ -476,6 +443,3 @@ class RevocationListPart(models.Model):
         constraints = [
             UniqueConstraint(fields=["revocation_list", "position"], name="certificates_list_part_unique")
         ]
-
-    def __str__(self) -> str:
-        return f"{self.revocation_list_id} {self.position}"

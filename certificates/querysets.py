@@ -12,6 +12,7 @@ from django.db.models import Case, F, Q, Value, When
 from certificates import errors
 from certificates.pki import MAX_LIFETIME
 from certificates.pki.serials import format_serial, parse_serial
+from compliance.core.errors import Unavailable
 from compliance.stores.rows import TenantRows
 
 if TYPE_CHECKING:
@@ -51,10 +52,10 @@ class AuthorityQuerySet(models.QuerySet["CertificateAuthority"]):
         return found
 
     def issuing_at(self, now: datetime) -> "CertificateAuthority":
-        """The CA that issues, if still valid; raises `AuthorityMissing` and `AuthorityExpired`."""
+        """The CA that issues, if still valid; raises `AuthorityMissing`, `Unavailable`."""
         found = self.issuing()
         if now >= found.not_after:
-            raise errors.AuthorityExpired()
+            raise Unavailable("The issuing CA has expired and must be rotated")
         return found
 
     def with_serial(self, serial: int) -> "CertificateAuthority":
@@ -82,11 +83,9 @@ class CertificateQuerySet(TenantRows["Certificate"]):
         )
 
     def overdue(self, now: datetime) -> "CertificateQuerySet":
-        """Expired, but not marked so yet."""
         return self.filter(status="active", expires_at__lt=now)
 
     def with_status(self, status: str | None, now: datetime) -> "CertificateQuerySet":
-        """Certificates whose `status_at(now)` is this."""
         if status == "active":
             return self.active(now)
         if status == "expired":
@@ -115,11 +114,9 @@ class CertificateQuerySet(TenantRows["Certificate"]):
         return latest.annotate(console_state=state).values("console_state")[:1]
 
     def unpublished(self) -> "CertificateQuerySet":
-        """Certificates that no list shows yet."""
         return self.filter(first_crl_number=None)
 
     def latest_of(self, agent: "Agent | UUID") -> "Certificate | None":
-        """The agent's newest certificate in any state."""
         return self.filter(agent=agent).order_by("-issued_at", "-id").first()
 
     def with_serial_text(self, text: str) -> "Certificate":
@@ -148,7 +145,6 @@ class RevocationListQuerySet(models.QuerySet["RevocationList"]):
         return {one.authority_id: one for one in newest}
 
     def latest_of(self, authority: "CertificateAuthority", scope: str = "full") -> "RevocationList":
-        """The current list of a scope; raises `ListNotGenerated`."""
         found = self.newest_of(authority, scope)
         if found is None:
             raise errors.ListNotGenerated()

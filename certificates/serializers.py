@@ -106,8 +106,7 @@ class VerificationSerializer(serializers.Serializer[Any]):
     not_after = serializers.DateTimeField()
     revoked_at = serializers.DateTimeField(allow_null=True)
     revocation_reason = serializers.CharField(
-        allow_null=True,
-        help_text="`certificateHold` if it is on hold, or ended on hold",
+        allow_null=True, help_text="`certificateHold` if it is on hold, or ended on hold"
     )
     operator = serializers.CharField()
     did = serializers.CharField()

@@ -7,28 +7,27 @@ either a certificate or an unfinished `Issuance`.
 
 import logging
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
 from cryptography.x509 import ReasonFlags
+from django.db.models import F, Q
 
 from agents import services as agents
+from agents.mailing import tell_owners
 from agents.models import Agent
 from auditlog import services as auditlog
 from auditlog.models import AuditEntry
 from auditlog.vocabulary import Actor, AuditAction
 from certificates import errors
-from certificates.models import (
-    Certificate,
-    CertificateStatus,
-    EndedHold,
-    WrappedAgentKey,
-)
+from certificates.models import Certificate, CertificateStatus, EndedHold, WrappedAgentKey
 from certificates.pki.reasons import ADMINISTRATIVE, encode_entry, reason_code
-from certificates.querysets import CertificateQuerySet
+from certificates.querysets import CertificateQuerySet, ends_within
 from compliance.core import environments
 from compliance.core.tasks import enqueue_on_commit
+from compliance.core.wording import counted
 from compliance.keys.base import KeyStorage
 from compliance.stores import sql
 from compliance.stores.sweeps import each
@@ -40,9 +39,10 @@ from webhooks.vocabulary import EventName
 log = logging.getLogger(__name__)
 
 PUBLISH: Final = "certificates.publish_crl"
-"""The task that publishes the lists of an authority."""
 EXPIRY_ACTOR: Final = Actor.system("certificates.expire")
 SUPERSEDING_ACTOR: Final = Actor.system("certificates.supersede")
+ENDING_ACTOR: Final = Actor.system("certificates.announce_ends")
+ANNOUNCED_DAYS: Final = (1, 7, 30)
 SWEPT_AT_ONCE: Final = 500
 _REVOKE: Final = """
 UPDATE certificates_certificate AS certificate
@@ -57,7 +57,6 @@ _UNREVOKED: Final = {
     "revocation_code": "",
     **dict.fromkeys(("revoked_at", "revocation_reason", "crl_entry", "first_crl_number")),
 }
-"""The fields of a certificate that comes off hold."""
 
 
 def revoke(*, tenant_id: UUID, certificate_id: Any, reason: str, actor: Actor, now: datetime) -> Certificate:
@@ -98,10 +97,7 @@ def revoke(*, tenant_id: UUID, certificate_id: Any, reason: str, actor: Actor, n
 def revoke_for_agent(
     *, agent: Agent, reason: str, code: ReasonFlags, actor: Actor, now: datetime
 ) -> Certificate | None:
-    """Revoke the agent's certificates that are active or on hold: two while a renewed one overlaps.
-
-    Called under the agent's row lock. Returns the newest of them.
-    """
+    """Revoke the agent's one or two certificates that can be, under its row lock; return the newest."""
     own = Certificate.objects.for_tenant(agent.tenant_id).of_agent(agent.id)
     revoked = list(own.revocable(now).locked())
     for certificate in revoked:
@@ -170,10 +166,7 @@ def revoke_locked(
     now: datetime,
     since: datetime | None = None,
 ) -> None:
-    """Revoke a locked certificate and announce it.
-
-    It counts as revoked from the beginning of its hold if it has one, else from `since`, else from now.
-    """
+    """Revoke a locked certificate, as of its hold's beginning, else `since`, else now, and announce it."""
     revoke_all(certificates=[certificate], reason=reason, code=code, now=now, since=since)
     announce_revoked(certificates=[certificate], reason=reason, code=code, actor=actor, now=now)
     _publish_list(certificate)
@@ -187,10 +180,7 @@ def revoke_all(
     now: datetime,
     since: datetime | None = None,
 ) -> None:
-    """As `revoke_locked`, or with the code `certificateHold` a hold, for a tenant's locked certificates.
-
-    The caller has it announced and the lists published.
-    """
+    """Revoke, or hold, a tenant's locked certificates; the caller announces it and has lists published."""
     if not certificates:
         return
     _end_holds([one for one in certificates if one.is_on_hold(now)], now)
@@ -240,7 +230,6 @@ def release_all(*, certificates: Sequence[Certificate], actor: Actor, now: datet
 
 
 def _forget_wrapped_keys(certificates: Sequence[Certificate]) -> None:
-    """Delete the keys of certificates that have ended for good."""
     wrapped = [one.kms_key_arn for one in certificates if one.key_storage == KeyStorage.WRAPPED]
     if wrapped:
         WrappedAgentKey.objects.filter(key_uri__in=wrapped).delete()
@@ -324,6 +313,36 @@ def mark_expired(certificate: Certificate, now: datetime) -> None:
     announce(certificate, EventName.CERTIFICATE_EXPIRED, announced, now)
 
 
+def announce_due(*, now: datetime) -> int:
+    """Announce up to 500 certificates for each number of days left, the fewest that fit; return how many."""
+    count = 0
+    for days in ANNOUNCED_DAYS:
+        is_new = Q(end_announced=None) | Q(end_announced__gt=days)
+        is_long = Q(expires_at__gt=F("issued_at") + timedelta(days=days))
+        due = Certificate.objects.filter(ends_within(days, now), is_new, is_long)
+        count += each_due(due, partial(announce_end, days=days, now=now))
+    return count
+
+
+def announce_end(agent: Agent, certificate: Certificate, *, days: int, now: datetime) -> None:
+    """Audit and announce that a certificate ends within so many days; both rows are locked."""
+    certificate.end_announced = days
+    certificate.save(update_fields=["end_announced"])
+    record(
+        certificate,
+        AuditAction.CERTIFICATE_EXPIRING,
+        ENDING_ACTOR,
+        now,
+        verb=f"of agent {agent.name} expires within {counted(days, 'day')}",
+        expires_at=certificate.expires_at.isoformat(),
+        days=days,
+    )
+    told = {"certificate_id": certificate.id, "expires_at": certificate.expires_at, "days": days}
+    announce(certificate, EventName.CERTIFICATE_EXPIRING, told, now)
+    text = f"Its certificate ends at {certificate.expires_at:%Y-%m-%d %H:%M} UTC. Then it is refused."
+    tell_owners(agents=[agent], what=f"to be renewed within {counted(days, 'day')}", text=text, now=now)
+
+
 def announce(certificate: Certificate, name: EventName, data: dict[str, Any], now: datetime) -> None:
     """Send a webhook event with the certificate's agent and serial number beside `data`."""
     publish(tenant_id=certificate.tenant_id, name=name, data={**_named(certificate), **data}, now=now)
@@ -333,16 +352,9 @@ def _named(certificate: Certificate) -> dict[str, Any]:
     return {"agent_id": certificate.agent_id, "serial_number": certificate.serial_number}
 
 
-def record(
-    certificate: Certificate,
-    action: AuditAction,
-    actor: Actor,
-    now: datetime,
-    *,
-    verb: str = "",
-    **metadata: Any,
-) -> None:
-    auditlog.record_all([_entry(certificate, action, actor, now, verb=verb, **metadata)])
+def record(certificate: Certificate, action: AuditAction, actor: Actor, now: datetime, **said: Any) -> None:
+    """Audit an act on the certificate; `verb` tells it, by default as the action does."""
+    auditlog.record_all([_entry(certificate, action, actor, now, **said)])
 
 
 def _entry(

@@ -7,8 +7,8 @@ from typing import Any
 from uuid import UUID
 
 from auditlog.vocabulary import Actor
-from certificates import endings, services
-from certificates.issuing import key_pool, unfinished, wrapped_keys
+from certificates import services
+from certificates.issuing import issuance, key_pool, wrapped_keys
 from certificates.issuing.key_pool import FILL
 from certificates.lists import publication
 from certificates.ocsp import responders
@@ -26,7 +26,6 @@ ROUNDS = 20
 
 @contextmanager
 def _patience(failure: str) -> Iterator[None]:
-    """Log that the HSM does not answer; the next run tries again."""
     try:
         yield
     except Unavailable as error:
@@ -35,10 +34,7 @@ def _patience(failure: str) -> Iterator[None]:
 
 @task(PUBLISH)
 def publish_crl(*, authority_id: str, **kwargs: Any) -> None:
-    """Publish the lists of one CA if they are due, and ask for the next round if more revocations gathered.
-
-    Without the HSM the sweep tries again; while one worker makes a round, the other tasks return at once.
-    """
+    """Publish a CA's lists if due, and ask for the next round if more gathered; a sweep tries again."""
     with _patience(f"revocation lists of {authority_id} not published"):
         made = publication.publish(authority_id=UUID(authority_id), actor=Actor.system(PUBLISH), now=now())
         if made and publication.lists_are_due(authority_id=UUID(authority_id), now=now()):
@@ -47,15 +43,14 @@ def publish_crl(*, authority_id: str, **kwargs: Any) -> None:
 
 @task("certificates.publish_due_crls")
 def publish_due_crls(**kwargs: Any) -> None:
-    """Publish all lists that are due."""
     with _patience("revocation lists not published"):
         publication.publish_due(actor=Actor.system("certificates.publish_due_crls"), now=now())
 
 
-@task("certificates.end")
-def end(**kwargs: Any) -> None:
-    """Supersede certificates after their overlap, mark expired ones, announce those that end soon."""
-    for sweep in (services.supersede_due, services.expire_due, endings.announce_due):
+@task("certificates.sweep_ends")
+def sweep_ends(**kwargs: Any) -> None:
+    """Supersede renewed certificates whose overlap is over, mark expired and announce ending ones."""
+    for sweep in (services.supersede_due, services.expire_due, services.announce_due):
         for _ in range(ROUNDS):
             if not (count := sweep(now=now())):
                 break
@@ -64,14 +59,12 @@ def end(**kwargs: Any) -> None:
 
 @task("certificates.maintain_responders")
 def maintain_responders(**kwargs: Any) -> None:
-    """Renew OCSP responders at half their life and remove expired ones."""
     with _patience("OCSP responders not renewed"):
         responders.maintain(actor=Actor.system("certificates.maintain_responders"), now=now())
 
 
 @task(FILL)
 def fill_key_pool(**kwargs: Any) -> None:
-    """Fill the key pool of the environment."""
     with _patience("key pool not filled"):
         key_pool.refill(now=now())
 
@@ -80,18 +73,16 @@ def fill_key_pool(**kwargs: Any) -> None:
 def settle_unfinished(**kwargs: Any) -> None:
     """Settle issuances that a crash left unfinished, and delete wrapped keys that nothing can use."""
     with _patience("unfinished issuances not settled"):
-        unfinished.settle(now=now())
+        issuance.settle(now=now())
     if deleted := wrapped_keys.delete_unnamed(now=now()):
         log.info("%d wrapped keys deleted", deleted)
 
 
 @task(RENEWALS.task)
 def renew_of_blueprint(*, job_id: str, **kwargs: Any) -> None:
-    """Work on a portion of a renewal's agents."""
     RENEWALS.run(job_id=job_id, now=now())
 
 
 @task("certificates.sweep_renewals")
 def sweep_renewals(**kwargs: Any) -> None:
-    """Have unfinished renewals gone on with, whose process died or which wait."""
     RENEWALS.sweep(now=now())

@@ -4,7 +4,7 @@ from django.urls import path
 
 from certificates.ocsp.views import OcspViewSet
 from certificates.public import public_views
-from certificates.public.card_views import AgentCardViewSet
+from certificates.public.agent_cards import AgentCardViewSet
 from certificates.public.did_views import DidViewSet
 from certificates.public.verify_page import VerifyPage
 from certificates.renewing.views import BlueprintViewSet

@@ -12,15 +12,9 @@ from rest_framework.response import Response
 from agents.models import Agent
 from agents.serializers import AgentSerializer, ReasonSerializer, shown_agent
 from auditlog.actors.requests import caller_of
-from certificates import services
+from certificates import serializers, services
 from certificates.issuing import issuance
 from certificates.models import Certificate, CertificateStatus
-from certificates.serializers import (
-    CertificateSerializer,
-    ReasonInputSerializer,
-    RenewalSerializer,
-    RevocationSerializer,
-)
 from compliance.api.gate import Scope
 from compliance.api.pagination import newest_first, ok, read_choice, read_id, read_moment
 from compliance.api.rest.requests import ApiRequest
@@ -30,34 +24,30 @@ from compliance.core.clock import now
 
 
 def issues(operation_id: str, summary: str, **described: Any) -> Any:
-    """The operation of an endpoint that issues a certificate."""
     described["e503"] = "KMS signing service unavailable"
-    scope, answer = Scope.CERTIFICATES_ISSUE, CertificateSerializer
+    scope, answer = Scope.CERTIFICATES_ISSUE, serializers.CertificateSerializer
     return operation(operation_id, summary, scope, answer, status=201, repeats=True, **described)
 
 
 def changes_agent(operation_id: str, summary: str, **described: Any) -> Any:
-    """The operation of an endpoint that changes an agent's status for a reason."""
     described |= {"request": ReasonSerializer, "e404": "Agent not found"}
     return operation(operation_id, summary, Scope.AGENTS_WRITE, AgentSerializer, **described)
 
 
 def _renewed(request: ApiRequest, service: Callable[..., Certificate], **target: str) -> Response:
-    seconds = validated(RenewalSerializer, request)["overlap_seconds"]
+    seconds = validated(serializers.RenewalSerializer, request)["overlap_seconds"]
     return _issued(request, partial(service, overlap=timedelta(seconds=seconds)), **target)
 
 
 def _issued(request: ApiRequest, service: Callable[..., Certificate], **target: str) -> Response:
     asked = caller_of(request)
     certificate = service(**asked, **target)
-    return ok(CertificateSerializer(certificate, context={"now": asked["now"]}).data, status=201)
+    return ok(serializers.CertificateSerializer(certificate, context={"now": asked["now"]}).data, status=201)
 
 
 def _changed(request: ApiRequest, service: Callable[..., Agent], agent_id: str) -> Response:
     agent = service(
-        agent_id=agent_id,
-        reason=validated(ReasonSerializer, request)["reason"],
-        **caller_of(request),
+        agent_id=agent_id, reason=validated(ReasonSerializer, request)["reason"], **caller_of(request)
     )
     return ok(shown_agent(agent))
 
@@ -80,7 +70,7 @@ class AgentCertificateViewSet(ApiViewSet):
     @issues(
         "renewAgentCertificate",
         "Issue a successor of the agent's active certificate",
-        request=RenewalSerializer,
+        request=serializers.RenewalSerializer,
         description=(
             "With a new key and serial number, for the profile of today. The old one is superseded, with "
             "`overlap_seconds` only after that time: both are valid meanwhile, and what stops the agent or "
@@ -140,7 +130,7 @@ class CertificateViewSet(ApiViewSet):
         "listCertificates",
         "List certificates, newest first",
         Scope.AGENTS_READ,
-        CertificateSerializer,
+        serializers.CertificateSerializer,
         parameters=[
             OpenApiParameter("agent_id", OpenApiTypes.UUID),
             OpenApiParameter("status", OpenApiTypes.STR, enum=CertificateStatus.values),
@@ -162,7 +152,9 @@ class CertificateViewSet(ApiViewSet):
         return newest_first(
             certificates,
             request,
-            lambda rows: [CertificateSerializer(row, context={"now": moment}).data for row in rows],
+            lambda rows: [
+                serializers.CertificateSerializer(row, context={"now": moment}).data for row in rows
+            ],
             field="issued_at",
         )
 
@@ -170,24 +162,24 @@ class CertificateViewSet(ApiViewSet):
         "getCertificate",
         "Fetch a certificate",
         Scope.AGENTS_READ,
-        CertificateSerializer,
+        serializers.CertificateSerializer,
         e404="Certificate not found",
     )
     def retrieve(self, request: ApiRequest, certificate_id: str) -> Response:
         certificate = Certificate.objects.for_tenant(request.auth.tenant_id).find(certificate_id)
-        return ok(CertificateSerializer(certificate, context={"now": now()}).data)
+        return ok(serializers.CertificateSerializer(certificate, context={"now": now()}).data)
 
     @operation(
         "revokeCertificate",
         "Revoke a certificate",
         Scope.CERTIFICATES_REVOKE,
-        RevocationSerializer,
+        serializers.RevocationSerializer,
         description=(
             "The next verify shows it; the revocation list follows within seconds. A certificate on hold is "
             "revoked for good, and stays revoked as of the hold's beginning. With an agent's current "
             "certificate goes the one that overlaps with it."
         ),
-        request=ReasonInputSerializer,
+        request=serializers.ReasonInputSerializer,
         e404="Certificate not found",
         e409="Certificate is already revoked",
         e422="Certificate has expired",
@@ -195,15 +187,15 @@ class CertificateViewSet(ApiViewSet):
     def revoke(self, request: ApiRequest, certificate_id: str) -> Response:
         certificate = services.revoke(
             certificate_id=certificate_id,
-            reason=validated(ReasonInputSerializer, request)["reason"],
+            reason=validated(serializers.ReasonInputSerializer, request)["reason"],
             **caller_of(request),
         )
-        return ok(RevocationSerializer(certificate).data)
+        return ok(serializers.RevocationSerializer(certificate).data)
 
     @issues(
         "renewCertificate",
         "Issue a successor and supersede this certificate",
-        request=RenewalSerializer,
+        request=serializers.RenewalSerializer,
         description=(
             "The successor has a new key and serial number, for the agent's profile of today. With "
             "`overlap_seconds` this one stays valid for so long. An agent is renewed once a minute at most; "

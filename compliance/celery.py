@@ -34,7 +34,7 @@ PERIODS_SECONDS = {
     "webhooks.sweep": 30.0,
     "agents.send_mails": 60.0,
     "certificates.publish_due_crls": 30.0,
-    "certificates.end": 30.0,
+    "certificates.sweep_ends": 30.0,
     "certificates.sweep_renewals": 30.0,
     "certificates.fill_key_pool": 60.0,
     "certificates.settle_unfinished": 300.0,
@@ -61,7 +61,6 @@ PERIODS_SECONDS = {
     "reports.sweep": 60.0,
     "reports.run_schedules": 300.0,
     "reports.forget": 3600.0,
-    "auditlog.destroy_ended_keys": 3600.0,
     "compliance.api.forget_answers": 3600.0,
     heartbeat.TASK: heartbeat.PERIOD_SECONDS,
 }

@@ -20,8 +20,7 @@ from agents.models import Agent, AgentStatus
 from agents.querysets import IS_ORPHAN, NEEDS_ATTENTION, AgentQuerySet, is_in_mode
 from agents.risk import band_of
 from auditlog.models import AuditEntry, TreeHead
-from auditlog.proving.proofs import MET, MISSING, NO_POLICY
-from auditlog.proving.state import log_state
+from auditlog.proving.proofs import MET, MISSING, NO_POLICY, log_state
 from certificates.models import AuthorityRole, Certificate, CertificateStatus, RevocationList
 from certificates.querysets import ends_within
 from compliance.console.access import access_of

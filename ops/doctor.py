@@ -14,13 +14,13 @@ from redis.exceptions import RedisError
 
 from auditlog import guards
 from auditlog.errors import LogKeysMissing
-from auditlog.proving.state import log_state
+from auditlog.proving.proofs import log_state
 from auditlog.sealing import keys as log_keys
 from auditlog.sealing import sealer, tree
 from auditlog.verifying import last_verified
 from auditlog.vocabulary import Actor
 from certificates.errors import AuthorityMissing
-from certificates.issuing import key_pool, unfinished, wrapped_keys
+from certificates.issuing import issuance, key_pool, wrapped_keys
 from certificates.lists import publication
 from certificates.models import CertificateAuthority, Issuance, IssuanceState, RevocationList, WrappingKey
 from compliance.core import environments, tasks
@@ -313,13 +313,13 @@ def archives_writable(now: datetime) -> Seen:
 
 
 def issuances_settled(now: datetime) -> Seen:
-    before = now - 2 * unfinished.UNFINISHED_AFTER
+    before = now - 2 * issuance.UNFINISHED_AFTER
     count = Issuance.objects.filter(state=IssuanceState.STARTED, created_at__lt=before).count()
     return Seen(f"{count} issuances were never finished" if count else "", "all issuances are finished")
 
 
 def settle_issuances(now: datetime) -> str:
-    return f"{unfinished.settle(now=now)} issuances settled"
+    return f"{issuance.settle(now=now)} issuances settled"
 
 
 def keys_agree(now: datetime) -> Seen:

@@ -20,9 +20,9 @@ from redis.exceptions import RedisError
 
 from auditlog.sealing import tree
 from auditlog.submitting import gathering
-from certificates.endings import ANNOUNCED_DAYS
 from certificates.models import Certificate, CertificateAuthority, PooledKey, RevocationList
 from certificates.querysets import ends_within
+from certificates.services import ANNOUNCED_DAYS
 from compliance.api.exceptions import error_response, not_found
 from compliance.core import environments
 from compliance.core.clock import now

@@ -31,7 +31,6 @@ def names_of(actor_ids: Iterable[str]) -> Mapping[str, str]:
 
 
 def name_of(user: Any) -> str:
-    """Return the name that a person is shown under."""
     full, username = user.get_full_name(), user.get_username()
     return f"{full} ({username})" if full else str(username)
 
@@ -64,7 +63,6 @@ class NamesActors(ModelAdmin):
         return row and self.named([row])[0]
 
     def named(self, rows: list[Any]) -> list[Any]:
-        """Return the rows with their actors' names."""
         names = names_of(getattr(row, self.actor_field) for row in rows)
         for row in rows:
             row.actor_name = names.get(getattr(row, self.actor_field))

@@ -58,9 +58,3 @@ def erase(
             sql.query(ERASE, [entry_id, found, sealed.leaf(), auditlog.as_json(told)])
             auditlog.ask_to_seal()
     return found
-
-
-def entries_by(actor_id: str) -> list[UUID]:
-    """Return the ids of the current environment's entries with this actor, of every tenant."""
-    entries = AuditEntry.objects.filter(actor_id=actor_id).order_by("created_at", "id")
-    return list(entries.values_list("id", flat=True))

@@ -36,28 +36,22 @@ def record_settings(*, actor: Actor, now: datetime) -> None:
 
 
 def drop_expired(*, actor: Actor, now: datetime) -> int:
-    """Drop the contents of entries older than `AUDIT_RETENTION_DAYS` and record it; return how many.
-
-    They go in the order of the tree: the first entry that is younger, or not sealed, ends the run.
-    """
+    """Drop and record the contents of entries past retention, in the order of the tree; return how many."""
     horizon = now - timedelta(days=settings.AUDIT_RETENTION_DAYS)
-    total = 0
-    while dropped := _drop_batch(horizon, actor, now):
+    # The function adds to the record which entries they were.
+    told = {"before": horizon.isoformat()}
+    total, dropped = 0, 1
+    while dropped:
+        with environments.atomic():
+            record = auditlog.entry(
+                tenant_id=SERVICE_TENANT_ID,
+                action=AuditAction.AUDIT_DROPPED,
+                metadata=told,
+                actor=actor,
+                now=now,
+            )
+            dropped = sql.query(_DROP, [horizon, BATCH, auditlog.as_json(record)])[0][0]
+            if dropped:
+                auditlog.ask_to_seal()
         total += dropped
     return total
-
-
-def _drop_batch(horizon: datetime, actor: Actor, now: datetime) -> int:
-    with environments.atomic():
-        # The function adds to the record which entries they were.
-        told = auditlog.entry(
-            tenant_id=SERVICE_TENANT_ID,
-            action=AuditAction.AUDIT_DROPPED,
-            metadata={"before": horizon.isoformat()},
-            actor=actor,
-            now=now,
-        )
-        dropped: int = sql.query(_DROP, [horizon, BATCH, auditlog.as_json(told)])[0][0]
-        if dropped:
-            auditlog.ask_to_seal()
-    return dropped

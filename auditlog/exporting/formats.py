@@ -1,9 +1,4 @@
-"""The formats of an export, which `docs/audit-log.md` describes: JSON Lines and CSV with proofs, and OCSF.
-
-The first two begin with a header and end with a footer, which counts the entries and hashes all octets
-before it. In CSV a row of column names stands before, and the first column tells header, entries and footer
-apart.
-"""
+"""Formats of exports (docs/audit-log.md): JSON Lines and CSV with proofs and framing, and OCSF."""
 
 import csv
 import io
@@ -22,12 +17,9 @@ _FORMULA: Final = tuple("=+-@\t\r\n'\uff1d\uff0b\uff0d\uff20")
 
 
 class JsonLines:
-    """One JSON object a line."""
-
     media_type = "application/jsonl; charset=utf-8"
 
     def header(self, header: Mapping[str, Any]) -> bytes:
-        """Return what stands before the entries."""
         return _json(header) + b"\n"
 
     def entry(self, index: int, disclosure: Mapping[str, Any], path: list[str]) -> bytes:
@@ -35,15 +27,11 @@ class JsonLines:
         return _json({"index": index, "entry": disclosure, "path": path}) + b"\n"
 
     def footer(self, footer: Mapping[str, Any]) -> bytes:
-        """Return what stands after the entries."""
         return _json(footer) + b"\n"
 
 
 class Csv:
-    """A column for each field; a cell that a spreadsheet would take for a formula has a `'` before it.
-
-    Nothing is an empty cell, and an empty text is a lone `'`.
-    """
+    """A column a field; `'` marks a cell that a spreadsheet would run, and alone an empty text."""
 
     media_type = "text/csv; charset=utf-8; header=present"
 

@@ -1,7 +1,4 @@
-"""Records as events of OCSF 1.8.0 (schema.ocsf.io), and audit entries among them.
-
-A sign-in is an Authentication, what a detection found a Detection Finding, all else Entity Management.
-"""
+"""Records as OCSF 1.8.0 events: Authentications, Detection Findings, all else Entity Management."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -29,8 +26,6 @@ class OcsfClass(IntEnum):
 
 
 class Severity(IntEnum):
-    """Values of `severity_id`."""
-
     INFORMATIONAL = 1
     LOW = 2
     MEDIUM = 3

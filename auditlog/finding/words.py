@@ -1,7 +1,4 @@
-"""Full-text search over descriptions, reasons, notes and comments, answered by one index.
-
-The index holds each entry's tenant as a word: a search within tenants reads nothing of others.
-"""
+"""Full-text search in one index; it has each entry's tenant as a word, so that others' are not read."""
 
 import re
 import sys
@@ -29,10 +26,7 @@ _WORD: Final = re.compile(r"[^\W_]+")
 
 
 class EntryWords(Func):
-    """The words of an entry, and its tenant: the expression that the index has.
-
-    What joins words (addresses, dates, compounds) separates them, in the search as here.
-    """
+    """The expression of the index: an entry's tenant and words, split where punctuation joins them."""
 
     output_field = SearchVectorField()
     template = """(array_to_tsvector(ARRAY[tenant_id::text]) || to_tsvector('simple', translate(
@@ -44,10 +38,7 @@ class EntryWords(Func):
 
 
 def saying(entries: QuerySet[Any], text: str, *, tenants: Collection[UUID] | None) -> QuerySet[Any]:
-    """Return the entries that have, for each word of `text`, a word that begins so; none without a word.
-
-    All of the entries must be of these `tenants`; None: of any.
-    """
+    """Return the entries, all of `tenants` (None: any), with a word that begins so for each of `text`."""
     words = [word[:LONGEST_WORD] for word in _WORD.findall(text)][:MOST_WORDS]
     if not words or tenants == []:
         return entries.none()
@@ -69,10 +60,7 @@ def saying(entries: QuerySet[Any], text: str, *, tenants: Collection[UUID] | Non
 
 
 def add_places(entries: Iterable[Any]) -> None:
-    """Give each entry `leaf_index` and `erased` of its leaf, and the sizes of the newest checkpoints.
-
-    `leaf_index` is None while it waits; both sizes (`signed_size`, `witnessed_size`) are then 0.
-    """
+    """Give entries `leaf_index` (None: waits), `erased`, and both checkpoint sizes (0: waits)."""
     entries = list(entries)
     alias = environments.current().auditor_alias
     found: QuerySet[Any] = Leaf.objects.using(alias).filter(entry_id__in=[entry.pk for entry in entries])

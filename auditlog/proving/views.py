@@ -11,8 +11,7 @@ from rest_framework.response import Response
 
 from auditlog.errors import TileNotFound
 from auditlog.proving import proofs
-from auditlog.proving.proofs import TEXT, proof_file
-from auditlog.proving.state import LogState, WitnessReport, log_state
+from auditlog.proving.proofs import TEXT, LogState, WitnessReport, log_state, proof_file
 from auditlog.sealing import keys
 from compliance.api.gate import Scope
 from compliance.api.pagination import ok, read_size

@@ -1,7 +1,4 @@
-"""The life of the keys that sign the log's checkpoints: generated, signing, retired, destroyed.
-
-While a key and its successor overlap, both sign each checkpoint: verifiers may know either.
-"""
+"""The keys that sign checkpoints; while two overlap both sign, as verifiers may know either."""
 
 from datetime import datetime, timedelta
 
@@ -12,13 +9,13 @@ from django.db.models import Q
 
 from auditlog import services as auditlog
 from auditlog.apps import MAX_ORIGIN, is_origin
-from auditlog.errors import LogKeyRotationUnderWay, LogKeysMissing, LogNameUsed
+from auditlog.errors import LogKeyRotationUnderWay, LogKeysMissing
 from auditlog.models import LogKey
-from auditlog.tlog.notes import Signature, VerifierKey
+from auditlog.tlog.notes import PUBLIC_BYTES, Signature, VerifierKey
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.environments import Environment
-from compliance.core.errors import Invalid
+from compliance.core.errors import Conflict, Invalid
 from compliance.keys.registry import backend_for, destroy_if_present
 
 LABEL = "log-signing"
@@ -45,10 +42,7 @@ def bootstrap(*, actor: Actor, now: datetime) -> LogKey:
 
 
 def rotate(*, actor: Actor, now: datetime, overlap: timedelta = OVERLAP) -> LogKey:
-    """Generate the key that signs from now on; the others go on for `overlap`, which may be zero.
-
-    The log keeps its name. Makes the first key where there is none; raises `LogKeyRotationUnderWay`.
-    """
+    """Generate a key that signs beside the others for `overlap`. Raises: LogKeyRotationUnderWay."""
     lasting = LogKey.objects.lasting().first()
     if lasting is None:
         return bootstrap(actor=actor, now=now)
@@ -59,12 +53,12 @@ def begin_anew(name: str, *, actor: Actor, now: datetime) -> LogKey:
     """Continue the log's tree under another name; the keys of the old name end now.
 
     For a log that has lost entries: under its old name, every new checkpoint would contradict the lost ones.
-    Raises: Invalid for a name that cannot be one, LogNameUsed, LogKeysMissing before `bootstrap`.
+    Raises: Invalid for a name that cannot be one, Conflict for a used one, LogKeysMissing before `bootstrap`.
     """
     if not is_origin(name):
         raise Invalid(f"A log's name has 1 to {MAX_ORIGIN} characters without spaces and plus signs")
     if LogKey.objects.filter(name=name).exists():
-        raise LogNameUsed()
+        raise Conflict("The audit log has or had this name")
     signing_keys(now)
     return _generate(name, now, actor, now)
 
@@ -86,22 +80,17 @@ def sign(text: str, *, now: datetime) -> list[Signature]:
 
 
 def sign_document(document: bytes, *, key: LogKey) -> bytes:
-    """Sign a JSON object as it is, in 64 octets. Raises: Unavailable (HSM).
-
-    ValueError for other octets: what begins with a brace is no checkpoint, whatever the log's name is.
-    """
+    """Sign a JSON object in 64 octets; ValueError for what could be a checkpoint. Raises: Unavailable."""
     if not document.startswith(b"{") or key.name.startswith("{"):
         raise ValueError("Only JSON objects are signed beside checkpoints")
     return backend_for(environments.current()).sign_ed25519(key.key_uri, document)
 
 
 def public_half(key: LogKey) -> Ed25519PublicKey:
-    """Return the key that verifies what `sign_document` signed."""
     return Ed25519PublicKey.from_public_bytes(bytes(key.public_key))
 
 
 def verifier_key(key: LogKey) -> VerifierKey:
-    """Return the public half of a key; encoded, it is a line of text."""
     return VerifierKey.ed25519(key.name, bytes(key.public_key))
 
 
@@ -137,7 +126,9 @@ def _generate(name: str, others_end: datetime | None, actor: Actor, now: datetim
     Raises: LogKeyRotationUnderWay, and no key is left in the HSM, if another process has made one.
     """
     ref = backend_for(environments.current()).generate_ed25519(label=LABEL)
-    key = LogKey(name=name, public_key=ref.public, key_uri=ref.uri, created_at=now, active_from=now)
+    # The public key is the end of its SubjectPublicKeyInfo (RFC 8410 §4).
+    public = ref.spki[-PUBLIC_BYTES:]
+    key = LogKey(name=name, public_key=public, key_uri=ref.uri, created_at=now, active_from=now)
     try:
         with environments.atomic():
             if others_end is not None:

@@ -59,10 +59,7 @@ def turn() -> AbstractContextManager[bool]:
 
 
 def seal_queued() -> int:
-    """Seal up to `ROUND` queued entries in one transaction; return how many, 0 while another sealer works.
-
-    Raises: TreeDamaged if the tiles of the tree are not there.
-    """
+    """Seal a round of entries; return how many, 0 while another sealer works. Raises: TreeDamaged."""
     try:
         return _seal_round(_QUEUED)
     except IntegrityError:
@@ -108,10 +105,7 @@ def _append(size: int, taken: Mapping[str, _Queued]) -> None:
 
 
 def sign_head(*, now: datetime) -> SignedHead | None:
-    """Sign the tree's head, unless its latest checkpoint is of this head; return the new checkpoint.
-
-    Raises: TreeDamaged if it does not continue the tree signed last, LogKeysMissing, Unavailable (HSM).
-    """
+    """Sign a new head if there is one. Raises: TreeDamaged if it is a fork, LogKeysMissing, Unavailable."""
     current, last = head(), latest_checkpoint()
     if (beyond := latest_checkpoint(BEYOND_TREE)) is not None:
         detail = f"{current.size} entries, {beyond.size} are signed"

@@ -32,20 +32,16 @@ class SealedEntry:
     erased: dict[str, str]
 
     def leaf(self) -> bytes:
-        """Return the leaf's octets."""
         return leaf_data(self.row, self.salts, self.erased)
 
     def hash(self) -> bytes:
-        """Return the leaf's hash."""
         return entry_hash(self.row, self.salts, self.erased)
 
     def disclosure(self) -> dict[str, Any]:
-        """Return what opens the leaf."""
         return disclosure(self.row, self.salts, self.erased)
 
 
 def entry_row(row: Sequence[Any]) -> EntryRow:
-    """Read the last columns of a row as an entry."""
     return EntryRow._make(row[-_WIDTH:])
 
 
@@ -64,10 +60,7 @@ def sealed_entry_of(entry_id: UUID) -> SealedEntry | None:
 def sealed_among(
     entries: str, params: Sequence[Any], *, before: int, most: int
 ) -> Generator[list[SealedEntry], None, None]:
-    """Yield, in the order of the tree, those of `entries` with an index less than `before`, `most` at once.
-
-    `entries`: SQL of a query for all columns of entries.
-    """
+    """Yield `entries`, an SQL query for all their columns, in the tree's order up to `before`."""
     joined = f"FROM auditlog_leaf l JOIN ({entries}) e ON e.id = l.entry_id"
     statement = f"SELECT {_COLUMNS} {joined} WHERE l.index < %s ORDER BY l.index"
     with closing(sql.streamed(statement, [*params, before], most=most)) as found:
@@ -76,12 +69,8 @@ def sealed_among(
 
 
 def sealed_entry(row: Sequence[Any]) -> SealedEntry:
-    """Read index, salts, erased commitments and the columns of an entry."""
     index, salts, erased = row[:3]
-    return SealedEntry(index, entry_row(row), bytes(salts or b""), _erased_parts(erased))
-
-
-def _erased_parts(text: str | None) -> dict[str, str]:
-    """Read the column `erased`; what is no object is returned as that of a part without a name."""
-    found = {} if text is None else json.loads(text)
-    return found if isinstance(found, dict) else {"": found}
+    found = {} if erased is None else json.loads(erased)
+    # What is no object counts as a part without a name.
+    parts = found if isinstance(found, dict) else {"": found}
+    return SealedEntry(index, entry_row(row), bytes(salts or b""), parts)

@@ -72,7 +72,6 @@ class Backlog:
 
 
 def backlog() -> Backlog:
-    """Return what the newest checkpoint does not cover."""
     return Backlog(*sql.query(_BACKLOG)[0])
 
 
@@ -88,10 +87,7 @@ def is_signed(checkpoint: SignedHead) -> bool:
 
 @lru_cache(maxsize=256)
 def _check_signed(environment: Environment, note: str, size: int, root: bytes) -> None:
-    """Raise TlogError unless a key of the log signed the note, whose size and root these are.
-
-    Failures are not remembered: the key may become known.
-    """
+    """Raise TlogError, which is not remembered, unless the log signed a note of this size and root."""
     parsed = Note.parse(note)
     stated = Checkpoint.parse(parsed.text)
     # The log may have had another name then: its keys below tell.
@@ -101,10 +97,7 @@ def _check_signed(environment: Environment, note: str, size: int, root: bytes) -
 
 
 def latest_checkpoint(condition: str = OF_TREE) -> SignedHead | None:
-    """Return the largest checkpoint that meets an SQL condition and that the log signed; None without one.
-
-    At most `MOST_FORGED` others are passed over.
-    """
+    """Return the largest signed checkpoint that meets an SQL condition, past at most `MOST_FORGED` others."""
     for passed_over in range(MOST_FORGED):
         rest = f"WHERE {condition} ORDER BY size DESC LIMIT 1 OFFSET {passed_over}"
         (found,) = sql.read_together((SignedHead, rest, ()))
@@ -155,7 +148,6 @@ class StoredTiles:
         return found
 
     def put(self, changed: dict[Coordinates, bytes]) -> None:
-        """Use these tiles from now on."""
         self._known |= changed
 
     def fetch(self, level: int, index: int) -> bytes:
@@ -174,7 +166,6 @@ class StoredTiles:
         return tiles.subtree(self.fetch, start, end)
 
     def root(self, size: int) -> bytes:
-        """Return the root of the first `size` leaves."""
         return tiles.root(self.fetch, size)
 
     def root_or_nothing(self, size: int) -> bytes:
@@ -190,5 +181,4 @@ class StoredTiles:
         return inclusion_path(index, size, self.subtree)
 
     def consistency_path(self, old: int, new: int) -> list[bytes]:
-        """Return the proof that the tree of `new` leaves begins with that of `old` leaves."""
         return consistency_path(old, new, self.subtree)

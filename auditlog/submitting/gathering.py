@@ -1,13 +1,10 @@
-"""Gather the cosignatures of the policy's witnesses under the newest checkpoint.
-
-Recording and sealing never wait for a witness: without a quorum, checkpoints are published and say so.
-"""
+"""Gather witnesses' cosignatures; nothing waits for them: without a quorum, checkpoints say so."""
 
 import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -19,15 +16,20 @@ from auditlog.errors import PublicationStopped, WitnessPolicyInvalid
 from auditlog.models import SignedHead, WitnessState
 from auditlog.sealing.keys import origin
 from auditlog.sealing.tree import StoredTiles, latest_checkpoint
-from auditlog.submitting.submission import SubmissionFailed, WitnessIsAt, submit
-from auditlog.tlog.lines import TlogError
-from auditlog.tlog.notes import Note, Signature
+from auditlog.tlog.checkpoints import SIZE_CONTENT_TYPE, AddCheckpoint
+from auditlog.tlog.lines import SignatureInvalid, TlogError, read_decimal
+from auditlog.tlog.notes import Note, Signature, VerifierKey, parse_signatures
 from auditlog.tlog.policy import NONE, Policy, TrustedWitness
 from compliance.core import environments
+from compliance.outbound.addresses import UrlPolicy
+from compliance.outbound.http_client import RequestOptions, post
 
 log = logging.getLogger(__name__)
 
 DEADLINE_SECONDS: Final = 5.0
+MAX_TEXT = 200
+URLS = UrlPolicy(allow_http=True, allow_private=True)
+"""A witness's address is the operator's own."""
 REST: Final = timedelta(seconds=8)
 """A witness that failed is not asked again for so long."""
 MAX_PROBLEM: Final = 255
@@ -37,7 +39,7 @@ REFUSED_PROOF: Final = (409, 422)  # C2SP tlog-witness: another root of this siz
 
 @dataclass(frozen=True)
 class WitnessAnswer:
-    """A witness's answer: a cosignature, or a size to prove from and a problem in words."""
+    """A witness's answer: a cosignature, or a problem in words and perhaps the size to prove from."""
 
     witness: TrustedWitness
     cosignature: Signature | None = None
@@ -46,10 +48,7 @@ class WitnessAnswer:
 
 
 def policy() -> Policy | None:
-    """Return the policy of AUDIT_WITNESS_POLICY; None if none is set, or if it names other logs only.
-
-    Raises: WitnessPolicyInvalid.
-    """
+    """Return the witness policy, if one is set for this log. Raises: WitnessPolicyInvalid."""
     if not settings.AUDIT_WITNESS_POLICY:
         return None
     try:
@@ -66,10 +65,7 @@ def is_witnessed(checkpoint: SignedHead, rules: Policy) -> bool:
 
 
 def contradiction() -> str:
-    """Return which witness of the policy knows another tree of this log, and its words; else nothing.
-
-    Where the policy cannot be read, every witness that was ever asked counts.
-    """
+    """Return which witness (of the policy, if readable) knows another tree of this log, and its words."""
     states = WitnessState.objects.order_by("name")
     with suppress(WitnessPolicyInvalid):
         rules = policy()
@@ -90,10 +86,7 @@ def contradicts(problem: str) -> bool:
 
 
 def gather(*, now: datetime) -> int:
-    """Submit the newest checkpoint to every witness that has not cosigned it; return the new cosignatures.
-
-    Raises: WitnessPolicyInvalid.
-    """
+    """Have witnesses cosign the newest checkpoint; return how many did. Raises: WitnessPolicyInvalid."""
     rules, newest = policy(), latest_checkpoint()
     if rules is None or newest is None:
         return 0
@@ -121,11 +114,7 @@ def gather(*, now: datetime) -> int:
 
 
 def ask_all(*, newest: SignedHead) -> list[WitnessAnswer]:
-    """Ask every witness whether it knows the log as of a checkpoint, also those that have cosigned it.
-
-    Nothing is stored. A witness that has seen a larger tree answers with its size.
-    Raises: WitnessPolicyInvalid.
-    """
+    """Ask all witnesses, storing nothing, if they know a log as of `newest`. Raises: WitnessPolicyInvalid."""
     rules = policy()
     witnesses = rules.witnesses if rules else []
     return _submitted(newest, [(witness, newest.size) for witness in witnesses if witness.url])
@@ -150,23 +139,57 @@ def _submitted(newest: SignedHead, asked: Sequence[tuple[TrustedWitness, int]]) 
 
 def _submit(newest: SignedHead, asked: tuple[TrustedWitness, int], proof: list[bytes]) -> WitnessAnswer:
     witness, old_size = asked
+    answer = submit(witness, old_size=old_size, proof=proof, note=newest.note)
+    if answer.size is None or answer.size <= newest.size:
+        return answer
+    has_more = f"The witness has cosigned {answer.size} entries, this log has {newest.size}: {ROLLED_BACK}"
+    return replace(answer, problem=has_more)
+
+
+def submit(
+    witness: TrustedWitness,
+    *,
+    old_size: int,
+    proof: list[bytes],
+    note: str,
+    deadline: float = DEADLINE_SECONDS,
+) -> WitnessAnswer:
+    """Ask a witness, which has a `url`, to cosign the checkpoint in `note`; return what came of it.
+
+    `proof` leads from `old_size` leaves to the checkpoint. `deadline` is in seconds and bounds everything,
+    name resolution included. Redirects are not followed. Raises: Malformed if `note` is no note.
+    """
+    request = AddCheckpoint(old_size, proof, Note.parse(note))
+    answer = post(
+        f"{str(witness.url).rstrip('/')}/add-checkpoint",
+        body=request.encode().encode(),
+        headers={"Content-Type": "text/plain", "Connection": "close"},
+        options=RequestOptions(URLS, deadline, settings.AUDIT_WITNESS_CA_FILE or None),
+    )
+    status, text = answer.response_status, answer.response_body or ""
+    if answer.error is not None:
+        return WitnessAnswer(witness, problem=answer.error)
     try:
-        cosignature = submit(
-            str(witness.url),
-            old_size=old_size,
-            proof=proof,
-            note=newest.note,
-            key=witness.key,
-            deadline=DEADLINE_SECONDS,
-            ca_file=settings.AUDIT_WITNESS_CA_FILE or None,
-        )
-    except WitnessIsAt as error:
-        has_more = f"The witness has cosigned {error.size} entries, this log has {newest.size}: {ROLLED_BACK}"
-        problem = has_more if error.size > newest.size else str(error)
-        return WitnessAnswer(witness, size=error.size, problem=problem)
-    except SubmissionFailed as error:
-        return WitnessAnswer(witness, problem=str(error))
-    return WitnessAnswer(witness, cosignature)
+        if status == 200:
+            return WitnessAnswer(witness, _cosignature(text, request.note, witness.key))
+        if status == 409 and answer.content_type == SIZE_CONTENT_TYPE:
+            size = read_decimal(text.removesuffix("\n"))
+            if size != old_size:
+                return WitnessAnswer(witness, size=size, problem=f"The witness has a tree of {size} leaves")
+    except TlogError as error:
+        return WitnessAnswer(witness, problem=f"The witness answered {status}: {error}")
+    # One line of what may be stored, logged and shown.
+    printable = "".join(each if each.isprintable() else " " for each in text[:MAX_TEXT])
+    return WitnessAnswer(witness, problem=f"The witness answered {status}: {' '.join(printable.split())}")
+
+
+def _cosignature(text: str, note: Note, key: VerifierKey) -> Signature:
+    """Return the key's own among the signatures of an answer. Raises: TlogError."""
+    for signature in parse_signatures(text):
+        if key.is_named_in(signature):
+            key.verify(note.text, signature)
+            return signature
+    raise SignatureInvalid(f"No cosignature by {key.name}")
 
 
 def _note_state(answer: WitnessAnswer, newest: SignedHead, now: datetime) -> None:
@@ -184,7 +207,6 @@ def _note_state(answer: WitnessAnswer, newest: SignedHead, now: datetime) -> Non
 
 
 def _add(size: int, cosignatures: Sequence[Signature], rules: Policy) -> None:
-    """Add cosignatures to the stored note, once each."""
     with environments.atomic():
         head = SignedHead.objects.select_for_update().get(size=size)
         known = {(signature.name, signature.key_id) for signature in Note.parse(head.note).signatures}

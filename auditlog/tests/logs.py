@@ -5,15 +5,14 @@ from datetime import datetime
 from typing import Any
 
 from auditlog import services
-from auditlog.leaves import commitments
+from auditlog.leaves import PARTS, VERSION, EntryRow, leaf_data
 from auditlog.models import AuditEntry
 from auditlog.sealing.stored_rows import sealed_between
 from auditlog.sealing.tree import head
 from auditlog.tests.factories import make_log_key, seal_and_sign
 from auditlog.tests.log_keys import root_of
 from auditlog.tlog.tiles import extended
-from auditlog.verifying.contents import recomputed
-from auditlog.verifying.findings import Verdict
+from auditlog.verifying.findings import Verdict, recomputed
 from auditlog.verifying.live_log import Demands, verify_log
 from auditlog.vocabulary import Actor, ActorKind, AuditAction
 from compliance.core.clock import now
@@ -122,3 +121,9 @@ def drop(until: int) -> None:
 
 def verify(demands: Demands | None = None) -> Verdict:
     return verify_log(demands=demands or Demands(), tell=lambda done, size, seconds: None, now=now())
+
+
+def commitments(row: EntryRow, salts: bytes) -> dict[str, str]:
+    """Return the commitment to each part in hexadecimal."""
+    data = leaf_data(row, salts)[len(VERSION) :]
+    return {part: data[n * 32 : n * 32 + 32].hex() for n, part in enumerate(PARTS)}

@@ -18,10 +18,10 @@ from auditlog.leaves import (
     SALTS_OCTETS,
     EntryRow,
     canonical_json,
-    commitments,
     disclosure,
     leaf_data,
 )
+from auditlog.tests.logs import commitments
 
 ROW = EntryRow(
     id="01890a5d-ac96-774b-bcce-b302099a8057",

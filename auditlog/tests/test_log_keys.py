@@ -15,7 +15,7 @@ from auditlog.apps import check_origin
 from auditlog.errors import LogKeyRotationUnderWay, LogKeysMissing
 from auditlog.models import AuditEntry, LogKey
 from auditlog.sealing import keys
-from auditlog.tasks import destroy_ended_keys
+from auditlog.tasks import drop_expired
 from auditlog.tlog.lines import SignatureInvalid
 from auditlog.vocabulary import SERVICE_TENANT_ID, Actor
 from compliance.core import environments
@@ -173,7 +173,7 @@ def test_task_destroys_ended_keys() -> None:
     rotate(START + DAY, overlap=timedelta())
     backend_for(Environment.LIVE).destroy(old.key_uri)  # as a run that was killed leaves it
 
-    destroy_ended_keys.apply(headers={ENVIRONMENT_HEADER: "live"}, throw=True)
+    drop_expired.apply(headers={ENVIRONMENT_HEADER: "live"}, throw=True)
 
     assert LogKey.objects.get(id=old.id).destroyed_at is not None
 

@@ -8,7 +8,7 @@ from pytest_django.fixtures import Settings
 
 from auditlog import services
 from auditlog.models import WitnessState
-from auditlog.proving.state import log_state
+from auditlog.proving.proofs import log_state
 from auditlog.sealing.tree import Backlog
 from auditlog.submitting import gathering
 from auditlog.tests.factories import ACTOR, make_log_key

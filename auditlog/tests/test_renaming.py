@@ -2,7 +2,6 @@
 
 import pytest
 
-from auditlog.errors import LogNameUsed
 from auditlog.models import LogKey, SignedHead
 from auditlog.sealing import keys, tree
 from auditlog.tests.factories import ACTOR, make_entries, seal_and_sign
@@ -11,7 +10,7 @@ from auditlog.tlog.checkpoints import Checkpoint
 from auditlog.tlog.notes import Note
 from auditlog.verifying.findings import LogOutcome
 from compliance.core.clock import now
-from compliance.core.errors import Invalid
+from compliance.core.errors import Conflict, Invalid
 
 NAME = "log.example/second"
 
@@ -39,7 +38,7 @@ def test_name_cannot_be_used_again() -> None:
     seal_and_sign()
     old = keys.origin()
 
-    with pytest.raises(LogNameUsed):
+    with pytest.raises(Conflict, match="has or had this name"):
         keys.begin_anew(old, actor=ACTOR, now=now())
 
 

@@ -10,13 +10,15 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from pytest_django.fixtures import Settings
 
-from auditlog.submitting.submission import WitnessIsAt, WitnessRefused, WitnessUnreachable, submit
+from auditlog.submitting.gathering import WitnessAnswer, submit
 from auditlog.tests.log_keys import make_witness_key
 from auditlog.tests.witness_process import LOG, WitnessProcess, make_request, start_witness
 from auditlog.tlog.checkpoints import AddCheckpoint
 from auditlog.tlog.lines import Malformed
-from auditlog.tlog.notes import Note, Signature, VerifierKey
+from auditlog.tlog.notes import Note, VerifierKey
+from auditlog.tlog.policy import TrustedWitness
 from compliance.outbound.tests.receivers import (
     Script,
     answer,
@@ -44,41 +46,42 @@ def send(
     *,
     key: VerifierKey = WITNESS.public,
     deadline: float = SECONDS,
-    ca_file: str | None = None,
-) -> Signature:
+) -> WitnessAnswer:
     note, proof, old_size = request.note.encode(), request.proof, request.old_size
-    return submit(url, old_size=old_size, proof=proof, note=note, key=key, deadline=deadline, ca_file=ca_file)
+    witness = TrustedWitness("w1", key, url)
+    return submit(witness, old_size=old_size, proof=proof, note=note, deadline=deadline)
 
 
-def refused_by(script: Script) -> WitnessRefused:
-    with receiving(script) as server, pytest.raises(WitnessRefused) as refused:
-        send(server.url)
+def refused_by(script: Script) -> str:
+    with receiving(script) as server:
+        answer = send(server.url)
     assert server.connections == 1
-    return refused.value
+    assert (answer.cosignature, answer.size) == (None, None)
+    return answer.problem
 
 
 def test_witness_cosigns(running: WitnessProcess) -> None:
     first, second = make_request(0, 5), make_request(5, 9)
 
     for request, url in ((first, running.url), (second, f"{running.url}/")):
-        signature = send(url, request, key=running.key)
+        signature = send(url, request, key=running.key).cosignature
 
+        assert signature is not None
         running.key.verify(request.note.text, signature)
 
 
 def test_witness_tells_the_size_to_prove_from(running: WitnessProcess) -> None:
     send(running.url, make_request(0, 5), key=running.key)
 
-    with pytest.raises(WitnessIsAt) as told:
-        send(running.url, make_request(3, 9), key=running.key)
+    told = send(running.url, make_request(3, 9), key=running.key)
 
-    assert told.value.size == 5
-    assert send(running.url, make_request(told.value.size, 9), key=running.key)
+    assert told.size == 5
+    assert send(running.url, make_request(told.size, 9), key=running.key).cosignature
 
 
 def test_request_is_that_of_the_protocol() -> None:
     with receiving(answer(200, COSIGNATURE.line().encode())) as server:
-        assert send(f"{server.url}/w1") == COSIGNATURE
+        assert send(f"{server.url}/w1").cosignature == COSIGNATURE
 
     (received,) = server.received
     assert received.request_line == "POST /hook/w1/add-checkpoint HTTP/1.1"
@@ -88,7 +91,7 @@ def test_request_is_that_of_the_protocol() -> None:
 def test_cosignature_of_the_expected_key_is_found_among_others() -> None:
     other = make_witness_key("witness.example/w2").sign(REQUEST.note.text)
     with receiving(answer(200, f"{other.line()}{COSIGNATURE.line()}".encode())) as server:
-        assert send(server.url) == COSIGNATURE
+        assert send(server.url).cosignature == COSIGNATURE
 
 
 @pytest.mark.parametrize(
@@ -103,7 +106,7 @@ def test_cosignature_of_the_expected_key_is_found_among_others() -> None:
     ],
 )
 def test_answer_without_a_cosignature_that_verifies_is_refused(body: str) -> None:
-    assert refused_by(answer(200, body.encode())).status == 200
+    assert refused_by(answer(200, body.encode())).startswith("The witness answered 200: ")
 
 
 @pytest.mark.parametrize(
@@ -120,23 +123,25 @@ def test_answer_without_a_cosignature_that_verifies_is_refused(body: str) -> Non
     ],
 )
 def test_other_answers_are_refusals_and_no_redirect_is_followed(script: Script, status: int) -> None:
-    refused = refused_by(script)
+    problem = refused_by(script)
 
-    assert refused.status == status
-    assert len(refused.text) <= 200
+    assert problem.startswith(f"The witness answered {status}: ")
+    assert len(problem) <= 230
 
 
 def test_silence_ends_at_the_deadline() -> None:
-    with receiving(silence) as server, pytest.raises(WitnessUnreachable, match="within"):
-        send(server.url, deadline=0.5)
+    with receiving(silence) as server:
+        assert "within" in send(server.url, deadline=0.5).problem
 
 
 @pytest.mark.parametrize(
     "url", ["", "ftp://127.0.0.1/", "http://", "http://127.0.0.1:x/", "http://127.0.0.1:1/"]
 )
 def test_url_of_no_witness_is_unreachable(url: str) -> None:
-    with pytest.raises(WitnessUnreachable):
-        send(url)
+    answer = send(url)
+
+    assert answer.problem
+    assert "answered" not in answer.problem
 
 
 def test_what_is_no_note_is_not_sent() -> None:
@@ -165,11 +170,11 @@ def certificate(tmp_path: Path) -> Path:
     return tmp_path / "tls.pem"
 
 
-def test_tls_certificate_is_verified(certificate: Path) -> None:
+def test_tls_certificate_is_verified(certificate: Path, settings: Settings) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
 
     with receiving(answer(200, COSIGNATURE.line().encode()), tls=context) as server:
-        assert send(server.url, ca_file=str(certificate)) == COSIGNATURE
-        with pytest.raises(WitnessUnreachable, match="certificate not valid"):
-            send(server.url)
+        assert "certificate not valid" in send(server.url).problem
+        settings.AUDIT_WITNESS_CA_FILE = str(certificate)
+        assert send(server.url).cosignature == COSIGNATURE

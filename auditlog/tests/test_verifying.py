@@ -8,13 +8,13 @@ import pytest
 from django.conf import LazySettings
 from django.db import transaction
 
-from auditlog.leaves import commitments
 from auditlog.models import AuditEntry, SignedHead
 from auditlog.sealing.stored_rows import sealed_between
 from auditlog.sealing.tree import head
 from auditlog.tests.factories import seal_and_sign
 from auditlog.tests.log_keys import SigningKey, make_witness_key, root_of
 from auditlog.tests.logs import (
+    commitments,
     drop,
     empty_log,
     entry_at,

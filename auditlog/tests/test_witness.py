@@ -18,9 +18,8 @@ from auditlog.tlog.lines import Malformed
 from auditlog.tlog.merkle import EMPTY_ROOT
 from auditlog.tlog.notes import Note, VerifierKey, parse_signatures, timestamp_of
 from auditlog.witness.cosigning import CheckpointRefused, Witness
-from auditlog.witness.keys import key_of
 from auditlog.witness.server import WitnessServer
-from auditlog.witness.state import StateFolder, WitnessUnusable
+from auditlog.witness.state import StateFolder, WitnessUnusable, key_of
 
 MOMENT = 1_800_000_000
 

@@ -19,10 +19,7 @@ from compliance.core.encodings import b64_encode
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The log `origin` had `size` leaves under `root`, 32 octets.
-
-    Raises: Malformed if that can't be written as a checkpoint.
-    """
+    """The log `origin` had `size` leaves under `root`, 32 octets. Raises: Malformed if that has no text."""
 
     origin: str
     size: int

@@ -56,10 +56,7 @@ def write_hashes(hashes: list[bytes]) -> str:
 
 
 def read_text(text: str | bytes, *, at_most: int) -> str:
-    """Return a text of at most so many octets of UTF-8, its only control characters newlines.
-
-    Raises: Malformed.
-    """
+    """Return UTF-8 of so many octets, newlines its only control characters. Raises: Malformed."""
     try:
         octets = text.encode() if isinstance(text, str) else text
         if len(octets) > at_most:

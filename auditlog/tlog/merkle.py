@@ -16,12 +16,10 @@ Span = tuple[int, int]  # of leaves: the first, and the one after the last
 
 
 def leaf_hash(data: bytes) -> bytes:
-    """Return the hash of a leaf with this content."""
     return sha256(b"\x00" + data).digest()
 
 
 def node_hash(left: bytes, right: bytes) -> bytes:
-    """Return the hash of the node above these two."""
     return sha256(b"\x01" + left + right).digest()
 
 
@@ -31,26 +29,17 @@ def tree_root(size: int, subtree: Subtree) -> bytes:
 
 
 def inclusion_path(index: int, size: int, subtree: Subtree) -> list[bytes]:
-    """Return the inclusion proof of the leaf `index` in the tree of `size` leaves (§2.1.1), from the leaf up.
-
-    Raises: ProofInvalid if the tree has no such leaf.
-    """
+    """Return a leaf's inclusion proof (§2.1.1), from the leaf up. Raises: ProofInvalid."""
     return [_hash_of(span, subtree) for span in _siblings(index, size)]
 
 
 def consistency_path(old: int, new: int, subtree: Subtree) -> list[bytes]:
-    """Return the proof that the tree of `new` leaves begins with that of `old` leaves (§2.1.2).
-
-    Empty if the sizes are equal or `old` is 0. Raises: ProofInvalid if `old` is larger than `new`.
-    """
+    """Return a consistency proof (§2.1.2), empty from 0 leaves or the same. Raises: ProofInvalid."""
     return [_hash_of(span, subtree) for span in _steps(old, new)]
 
 
 def root_from_inclusion(index: int, size: int, leaf: bytes, path: Sequence[bytes]) -> bytes:
-    """Return the root to which an inclusion proof leads from the hash of a leaf.
-
-    Raises: ProofInvalid if the tree has no such leaf, or the proof is not as long as it has to be.
-    """
+    """Return the root to which an inclusion proof leads. Raises: ProofInvalid, also for another length."""
     siblings = _siblings(index, size)
     _check_hashes(path, len(siblings))
     node = leaf
@@ -83,7 +72,6 @@ def verify_consistency(
 
 
 def _siblings(index: int, size: int) -> list[Span]:
-    """Return the subtrees beside the way from a leaf up to the root."""
     if not 0 <= index < size:
         raise ProofInvalid(f"A tree of {size} leaves has no leaf {index}")
     found: list[Span] = []

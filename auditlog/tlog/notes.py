@@ -118,7 +118,6 @@ class VerifierKey:
         return Signature(self.name, self.key_id, value)
 
     def is_named_in(self, signature: Signature) -> bool:
-        """Return whether the signature says that this key made it."""
         return (self.name, self.key_id) == (signature.name, signature.key_id)
 
     def verify(self, text: str, signature: Signature) -> None:
@@ -143,10 +142,7 @@ def parse_signatures(lines: str) -> tuple[Signature, ...]:
 
 
 def verified(note: Note, keys: Iterable[VerifierKey]) -> list[Signature]:
-    """Return the note's signatures by these keys, one at least; signatures by other keys are ignored.
-
-    Raises: SignatureInvalid if none is by one of the keys, or one that says so does not verify.
-    """
+    """Return the signatures by these keys. Raises: SignatureInvalid without one, or if one is wrong."""
     known = [(signature, key) for key in keys for signature in note.signatures if key.is_named_in(signature)]
     for signature, key in known:
         key.verify(note.text, signature)

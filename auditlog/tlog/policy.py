@@ -33,10 +33,7 @@ class Quorum:
 
 @dataclass
 class Policy:
-    """A parsed policy; `quorum` names a witness, a group or `none`.
-
-    A log's origin is its key's name. Several keys of one origin: the log rotates them.
-    """
+    """A parsed policy; `quorum` names a witness, a group or `none`. Keys of one name are one log's."""
 
     logs: list[VerifierKey] = field(default_factory=list)
     witnesses: list[TrustedWitness] = field(default_factory=list)
@@ -59,14 +56,10 @@ class Policy:
         return policy
 
     def is_met(self, names: Collection[str]) -> bool:
-        """Return whether cosignatures of the witnesses with these names of the policy are enough."""
         return self.quorum == NONE or self._counts(self.quorum, names)
 
     def cosigners(self, note: Note) -> set[str]:
-        """Return the names of the witnesses that cosigned a note.
-
-        Raises: SignatureInvalid if a cosignature of one of them does not verify.
-        """
+        """Return the names of the witnesses that cosigned. Raises: SignatureInvalid."""
         found: set[str] = set()
         for witness in self.witnesses:
             if any(map(witness.key.is_named_in, note.signatures)):
@@ -139,7 +132,6 @@ class Trust:
 
     @classmethod
     def of(cls, keys: Collection[VerifierKey], policy: Policy | None) -> "Trust":
-        """Trust these keys and those of the policy's logs."""
         return cls((*keys, *(policy.logs if policy else ())), policy)
 
     def checkpoint(self, note: Note) -> Checkpoint:

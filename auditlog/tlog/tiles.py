@@ -68,10 +68,7 @@ def tiles_of_path(index: int, size: int) -> set[Coordinates]:
 def extended(
     size: int, edge: Mapping[Coordinates, bytes], leaves: Iterable[bytes]
 ) -> dict[Coordinates, bytes]:
-    """Return the tiles that change when leaf hashes are appended to a tree of `size` leaves.
-
-    `edge` holds the partial tiles of the tree (`partial_tiles`).
-    """
+    """Return the tiles that change when leaf hashes are added; `edge` holds the tree's `partial_tiles`."""
     changed: dict[Coordinates, bytes] = {}
     level, added = 0, b"".join(leaves)
     while added:
@@ -106,5 +103,4 @@ def subtree(fetch: Fetch, start: int, end: int) -> bytes:
 
 
 def root(fetch: Fetch, size: int) -> bytes:
-    """Return the root of the first `size` leaves."""
     return tree_root(size, partial(subtree, fetch))

@@ -9,7 +9,7 @@ from auditlog.querysets import AuditEntryQuerySet
 from auditlog.sealing.stored_rows import sealed_among
 from auditlog.sealing.tree import StoredTiles
 from auditlog.tlog.tiles import FULL, HASH, WIDTH, perfect_root, width_at
-from auditlog.verifying.contents import problem_of
+from auditlog.verifying.findings import problem_of
 from compliance.stores import sql
 
 BATCH: Final = 1_000

@@ -1,7 +1,7 @@
 """Find what no hash shows: entries neither sealed nor queued, and unrecorded erasures and drops."""
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from auditlog.sealing.tree import Head
 from auditlog.tlog.tiles import HASH, WIDTH
@@ -46,17 +46,10 @@ SELECT level, count(*), max(index), sum(octet_length(hashes)) FROM auditlog_tile
 """
 
 
-class RowCounts(NamedTuple):
-    """Tiles of leaves, entries that wait to be sealed, and erased parts of entries."""
-
-    leaf_tiles: int
-    queued: int
-    erased: int
-
-
-def counts() -> RowCounts:
-    """Count what the verification reports."""
-    return RowCounts(*sql.query(_COUNTS)[0])
+def counts() -> tuple[int, int, int]:
+    """Count tiles of leaves, entries that wait to be sealed, and erased parts of entries."""
+    leaf_tiles, queued, erased = sql.query(_COUNTS)[0]
+    return leaf_tiles, queued, erased
 
 
 def flaws(head: Head) -> Iterator[Flaw]:
@@ -79,10 +72,7 @@ def flaws(head: Head) -> Iterator[Flaw]:
 
 
 def _undropped(minimum_index: int) -> Iterator[Flaw]:
-    """Demand records of the drops up to `minimum_index`, without a gap as far back as records go.
-
-    Records of older drops may themselves be past their retention.
-    """
+    """Demand records of the drops up to `minimum_index` without a gap, as far back as they are kept."""
     drops = sql.query(_DROPS) if minimum_index else []
     reached, oldest = minimum_index, min((start for start, _ in drops), default=-1)
     for start, end in drops:

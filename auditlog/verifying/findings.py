@@ -1,8 +1,14 @@
-"""Findings of a verification, and its verdict."""
+"""Findings of a verification, its verdict, and how entries differ from what was sealed, hashed anew."""
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
+
+from auditlog.leaves import ERASABLE, ERASED, NO_SALT, PARTS, SALT_OCTETS, SALTS_OCTETS
+from auditlog.sealing.stored_rows import SealedEntry, sealed_between
+from compliance.stores import sql
 
 MOST_KEPT: Final = 20
 
@@ -16,8 +22,6 @@ class LogOutcome(StrEnum):
 
 
 class Damage(StrEnum):
-    """The kinds of damage."""
-
     CHANGED = "changed"
     MISSING = "missing"
     SWAPPED = "swapped"
@@ -47,10 +51,7 @@ class Flaw:
 
 @dataclass
 class Verdict:
-    """The flaws found first, how many there are, and what was counted.
-
-    `doubts` say why nothing can be told, although nothing is wrong.
-    """
+    """The first flaws, how many there are, what was counted, and `doubts`: why nothing can be told."""
 
     subject: str
     counts: dict[str, Any] = field(default_factory=dict)
@@ -59,7 +60,6 @@ class Verdict:
     doubts: list[str] = field(default_factory=list)
 
     def add(self, *flaws: Flaw) -> None:
-        """Take note of flaws; the first ones are kept."""
         self.flaw_count += len(flaws)
         self.flaws += flaws[: max(0, MOST_KEPT - len(self.flaws))]
 
@@ -68,3 +68,60 @@ class Verdict:
         if self.flaw_count:
             return LogOutcome.TAMPERED
         return LogOutcome.CANNOT_TELL if self.doubts else LogOutcome.VERIFIED
+
+
+_IDS: Final = (
+    "SELECT index, array_agg(entry_id::text) FROM auditlog_leaf WHERE index >= %s AND index < %s GROUP BY 1"
+)
+_PLACE: Final = (
+    "SELECT 256 * t.index + (position(h.hash IN t.hashes) - 1) / 32"
+    " FROM auditlog_tile t, (SELECT %s::bytea) h (hash)"
+    " WHERE t.level = 0 AND position(h.hash IN t.hashes) %% 32 = 1 LIMIT 1"
+)
+_COMMITMENT: Final = re.compile("[0-9a-f]{64}", re.ASCII)
+
+
+def recomputed(start: int, end: int) -> dict[int, bytes]:
+    """Return the leaf hashes computed from the rows, by index; no octets for one that cannot be as sealed."""
+    hashes: dict[int, bytes] = {}
+    for entry in sealed_between(start, end):
+        is_sound = entry.index not in hashes and not problem_of(entry)
+        hashes[entry.index] = entry.hash() if is_sound else b""
+    return hashes
+
+
+def problem_of(entry: SealedEntry) -> str:
+    """Return what is wrong with an entry's salts and erased parts whatever its hash; empty if nothing."""
+    for part, commitment in entry.erased.items():
+        if part not in ERASABLE or not _COMMITMENT.fullmatch(str(commitment)):
+            return f"{part} cannot be erased"
+        if getattr(entry.row, part) != (ERASED if part == "actor_id" else None):
+            return f"{part} is erased and yet shown"
+        place = PARTS.index(part) * SALT_OCTETS
+        if entry.salts[place : place + SALT_OCTETS] != NO_SALT:
+            return f"{part} is erased and has a salt"
+    return "" if len(entry.salts) == SALTS_OCTETS else "it does not have five salts"
+
+
+def flaws(present: Mapping[int, bytes]) -> list[Flaw]:
+    """Name the entries at these indexes, whose hashes as they are now are not those that were sealed."""
+    if not present:
+        return []
+    first, end = min(present), max(present) + 1
+    rows = {entry.index: entry for entry in sealed_between(first, end)}
+    ids: dict[int, list[str]] = dict(sql.query(_IDS, [first, end]))
+    return [_flaw(index, ids.get(index, []), rows.get(index), present[index]) for index in present]
+
+
+def _flaw(index: int, ids: list[str], entry: SealedEntry | None, present: bytes) -> Flaw:
+    if not ids:
+        return Flaw(Damage.MISSING, "no entry has this place", index)
+    if len(ids) > 1:
+        return Flaw(Damage.INSERTED, f"{len(ids)} entries have this place", index, ids[0])
+    if entry is None:
+        return Flaw(Damage.MISSING, "the row of the entry is gone", index, ids[0])
+    if problem := problem_of(entry):
+        return Flaw(Damage.CHANGED, problem, index, ids[0])
+    for (other,) in sql.query(_PLACE, [present]) if present else ():
+        return Flaw(Damage.SWAPPED, f"it was sealed at index {other}", index, ids[0])
+    return Flaw(Damage.CHANGED, "the row or its salts are not what was sealed", index, ids[0])

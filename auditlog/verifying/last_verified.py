@@ -44,10 +44,7 @@ def read() -> LastVerified | None:
 
 
 def problem(now: datetime) -> str:
-    """Return why the last verification no longer reassures; empty if it does, or if the log is new.
-
-    Cheap: reads the few tiles that make the root of the tree as it was then. Raises: Invalid.
-    """
+    """Return why the last verification does not reassure. Cheap: few tiles are read. Raises: Invalid."""
     if found := failure():
         return found
     last = read()

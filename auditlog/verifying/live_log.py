@@ -1,8 +1,4 @@
-"""Verify the log of the current environment from its rows up, in one snapshot; then its queue.
-
-Every leaf is hashed anew and compared with the tile of the leaves; the tiles above, the head and the root of
-each checkpoint are computed from those. Memory does not grow with the log.
-"""
+"""Verify a log from its rows up to its checkpoints, in one snapshot; memory does not grow with the log."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -20,7 +16,7 @@ from auditlog.tlog.merkle import EMPTY_ROOT
 from auditlog.tlog.notes import Note, VerifierKey
 from auditlog.tlog.policy import Policy, Trust
 from auditlog.tlog.tiles import FULL, HASH, WIDTH, Coordinates, extended, partial_tiles, perfect_root
-from auditlog.verifying import completeness, contents, last_verified
+from auditlog.verifying import completeness, findings, last_verified
 from auditlog.verifying.findings import MOST_KEPT, Damage, Flaw, LogOutcome, Verdict
 from compliance.core import environments
 from compliance.stores import sql
@@ -97,7 +93,6 @@ class RecountedTree:
         self._tiles: dict[Coordinates, bytes] = {}
 
     def add(self, leaves: Iterable[bytes], count: int) -> dict[Coordinates, bytes]:
-        """Add so many leaf hashes; return the tiles that they change."""
         changed = extended(self.size, self.edge, leaves)
         self._tiles = self.edge | changed
         self.size += count
@@ -105,7 +100,6 @@ class RecountedTree:
         return changed
 
     def root(self, size: int) -> bytes:
-        """Return the root of the first `size` leaves, the last of which was added last."""
         return tiles.root(lambda level, index: self._tiles[level, index], size)
 
 
@@ -123,10 +117,11 @@ class _Run:
     _lost: int = 0
 
     def verify(self, tell: Tell) -> None:
-        began, tree, counts = time.monotonic(), RecountedTree(), completeness.counts()
+        began, tree = time.monotonic(), RecountedTree()
+        leaf_tiles, queued, erased = completeness.counts()
         self._check_rolled_back()
         sql.execute(_PLANS.format("off"))
-        size = min(self.head.size, WIDTH * counts.leaf_tiles)
+        size = min(self.head.size, WIDTH * leaf_tiles)
         for start in range(0, size, BLOCK):
             end = min(size, start + BLOCK)
             self._compare_upper(tree.add(self._leaves(start, end), end - start), is_full=True)
@@ -138,7 +133,7 @@ class _Run:
         if (tree.root(size) if size > 0 else EMPTY_ROOT) != self.head.root:
             self._add(Damage.HEAD, f"the head is not the root of its {self.head.size} leaves")
         self.verdict.add(*completeness.flaws(self.head))
-        self._count(counts, time.monotonic() - began)
+        self._count(queued, erased, time.monotonic() - began)
 
     def _add(self, damage: Damage, detail: str) -> None:
         self.verdict.add(Flaw(damage, detail))
@@ -147,7 +142,7 @@ class _Run:
         """Yield the hashes of these leaves as they seem to have been sealed; compares them with the rows."""
         stored, places = StoredTiles(), range(start // WIDTH, -(-end // WIDTH))
         stored.load([*((0, index) for index in places), *{(1, index // WIDTH) for index in places}])
-        rows = contents.recomputed(start, end)
+        rows = findings.recomputed(start, end)
         for index in places:
             leaves = range(index * WIDTH, min(end, (index + 1) * WIDTH))
             tile = stored.fetch(0, index)
@@ -164,7 +159,7 @@ class _Run:
             else:
                 bad = [leaf for n, leaf in enumerate(leaves) if present[n] != sealed[n]]
                 named = bad[: max(0, MOST_KEPT - self.verdict.flaw_count)]
-                self.verdict.add(*contents.flaws({leaf: rows.get(leaf, b"") for leaf in named}))
+                self.verdict.add(*findings.flaws({leaf: rows.get(leaf, b"") for leaf in named}))
                 self.verdict.flaw_count += len(bad) - len(named)
                 yield from sealed
 
@@ -184,7 +179,6 @@ class _Run:
         return sorted(said, key=lambda claim: claim.size)
 
     def _signed(self, row: SignedHead) -> Iterator[Claim]:
-        """Yield what a stored checkpoint states, if a trusted key signed it."""
         self.checkpoints += 1
         try:
             note = Note.parse(row.note)
@@ -237,15 +231,15 @@ class _Run:
             if level and (len(tile) == FULL) == is_full and StoredTiles().fetch(level, index) != tile:
                 self._add(Damage.TILE, f"tile {level}/{index} does not follow from those below it")
 
-    def _count(self, counts: completeness.RowCounts, seconds: float) -> None:
+    def _count(self, queued: int, erased: int, seconds: float) -> None:
         size, dropped = self.head.size, self.head.minimum_index
         self.verdict.counts = {
             "size": size,
             "root": self.head.root.hex(),
             "entries": max(0, size - dropped),
             "dropped": dropped,
-            "erased_parts": counts.erased,
-            "queued": counts.queued,
+            "erased_parts": erased,
+            "queued": queued,
             "checkpoints": self.checkpoints,
             "signed_up_to": self.signed,
             "seconds": round(seconds, 1),

@@ -1,7 +1,4 @@
-"""Verify one entry step by step, from its row up to the witnesses' cosignatures, each outcome in plain words.
-
-The service checks itself here: an outsider verifies the proof file offline instead.
-"""
+"""Verify one entry step by step, in plain words; outsiders verify its proof file instead."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +19,7 @@ from auditlog.tlog.lines import SignatureInvalid, TlogError
 from auditlog.tlog.merkle import root_from_inclusion
 from auditlog.tlog.notes import Note, Signature, VerifierKey, timestamp_of, verified
 from auditlog.tlog.policy import NONE, TrustedWitness
-from auditlog.verifying.contents import problem_of
+from auditlog.verifying.findings import problem_of
 from auditlog.vocabulary import AuditAction
 
 PLACE: Final = "Place in the tree"
@@ -51,23 +48,17 @@ class CheckedStep:
 
 @dataclass(frozen=True)
 class EntryCheck:
-    """The steps in their order."""
-
     steps: tuple[CheckedStep, ...]
 
     @property
     def outcome(self) -> StepOutcome:
-        """The worst outcome of a step."""
         outcomes = {step.outcome for step in self.steps}
         worst_first = (StepOutcome.FAILED, StepOutcome.OPEN, StepOutcome.PASSED)
         return next(each for each in worst_first if each in outcomes)
 
 
 def verify(*, tenant_id: UUID, entry_id: str, now: datetime) -> EntryCheck:
-    """Verify an entry of the tenant, as its row is now, under the published checkpoint.
-
-    Raises: EntryNotFound.
-    """
+    """Verify the tenant's entry, as its row is now, under the published checkpoint. Raises: EntryNotFound."""
     entry = AuditEntry.objects.for_tenant(tenant_id).find(entry_id)
     # In this order: it may be sealed in between.
     is_queued = PendingEntry.objects.filter(entry_id=entry.id).exists()
@@ -113,7 +104,6 @@ def _erasure(sealed: SealedEntry) -> CheckedStep:
 
 
 def erasures_of(*, tenant_id: UUID, entry_id: UUID) -> dict[str, AuditEntry]:
-    """Return the entries that record the erasure of an entry's parts, by part."""
     records = AuditEntry.objects.for_tenant(tenant_id).about(entry_id).of_type(AuditAction.AUDIT_ERASED)
     found: dict[str, AuditEntry] = {}
     for record in records.order_by("created_at", "id"):

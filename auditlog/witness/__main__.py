@@ -9,9 +9,8 @@ from pathlib import Path
 from auditlog.tlog.lines import TlogError
 from auditlog.tlog.policy import Policy
 from auditlog.witness.cosigning import Witness
-from auditlog.witness.keys import key_of, log_key, stored_vkey
 from auditlog.witness.server import WitnessServer
-from auditlog.witness.state import StateFolder, WitnessUnusable
+from auditlog.witness.state import StateFolder, WitnessUnusable, key_of, log_key, stored_vkey
 
 
 def main() -> None:

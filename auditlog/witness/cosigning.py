@@ -10,8 +10,7 @@ from auditlog.tlog.checkpoints import SIZE_CONTENT_TYPE, AddCheckpoint, Checkpoi
 from auditlog.tlog.lines import Malformed, ProofInvalid, SignatureInvalid, TlogError
 from auditlog.tlog.merkle import EMPTY_ROOT, verify_consistency
 from auditlog.tlog.notes import Note, VerifierKey, verified
-from auditlog.witness.keys import WitnessKey
-from auditlog.witness.state import StateFolder, WitnessUnusable
+from auditlog.witness.state import StateFolder, WitnessKey, WitnessUnusable
 
 SUFFIX = ".checkpoint"
 PLAIN = "text/plain; charset=utf-8"
@@ -36,10 +35,7 @@ class Cosigned:
 
 
 class Witness:
-    """The latest checkpoints of the logs that these keys sign for; a log's origin is its keys' name.
-
-    Raises: WitnessUnusable if a file of the folder is damaged.
-    """
+    """The latest checkpoints of the logs with the names of these keys. Raises: WitnessUnusable."""
 
     def __init__(self, folder: StateFolder, key: WitnessKey, log_keys: Iterable[VerifierKey]) -> None:
         self._folder, self._key = folder, key
@@ -82,10 +78,7 @@ class Witness:
         return self._latest.get(f"{origin_hash}{SUFFIX}")
 
     def _check_follows(self, request: AddCheckpoint, new: Checkpoint, signed: Note) -> None:
-        """Check a log's new checkpoint against its latest one; the caller holds the log's lock.
-
-        What does not follow is logged with the log's signatures: it can be proof of two histories.
-        """
+        """Check, under the log's lock, that it grew; else log the signatures: proof of two histories."""
         if request.old_size > new.size:
             raise CheckpointRefused(400, "The old size is larger than the checkpoint's\n")
         known = self._latest.get(_file_of(new.origin))

@@ -1,7 +1,4 @@
-"""A witness over HTTP/1.1: submission and monitoring under one prefix, each client bounded in time and size.
-
-TLS is the business of a proxy in front of it.
-"""
+"""A witness over HTTP/1.1, behind a proxy that speaks TLS; each client is bounded in time and size."""
 
 import logging
 import socket
@@ -47,7 +44,6 @@ class WitnessServer(ThreadingHTTPServer):
         return True
 
     def renew(self, connection: Any) -> None:
-        """Let the connection live for another request."""
         self._deadlines[connection] = time.monotonic() + self._request_seconds
 
     def service_actions(self) -> None:
@@ -70,8 +66,6 @@ class WitnessServer(ThreadingHTTPServer):
 
 
 class WitnessHandler(BaseHTTPRequestHandler):
-    """One connection, with any number of requests one after the other."""
-
     server: WitnessServer
     protocol_version = default_request_version = "HTTP/1.1"
     server_version, sys_version = "audit-witness", ""

@@ -1,9 +1,9 @@
-"""Issue and renew certificates."""
+"""Issue and renew certificates, and settle issuances that a crash left between intent and certificate."""
 
 import logging
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -23,40 +23,48 @@ from certificates.models import (
     CertificateStatus,
     Issuance,
     IssuanceState,
+    WrappedAgentKey,
 )
 from certificates.pki import MAX_LIFETIME
 from certificates.pki.identity_extension import IdentityClaims
-from certificates.pki.lint import LeafExpectation, LintError, sign_leaf
+from certificates.pki.lint import LintError, sign_leaf
 from certificates.pki.names import certificate_base_url
 from certificates.pki.serials import format_serial, new_serial, shard_of
-from certificates.pki.x509 import CertificateProfile, CertifiedAgent, Validity, leaf_builder, read_claims
+from certificates.pki.x509 import (
+    CertificateProfile,
+    CertifiedAgent,
+    LeafExpectation,
+    Validity,
+    leaf_builder,
+    read_claims,
+)
 from certificates.services import announce, mark_expired, record, supersede_from
 from compliance.api.rate_limits import refusal
 from compliance.core import environments
-from compliance.core.errors import ServiceError
-from compliance.keys.base import KeyRef
-from compliance.keys.registry import rsa_private_key
+from compliance.core.errors import Conflict, InvalidState, ServiceError
+from compliance.keys.base import KeyNotFound, KeyRef, KeyStorage
+from compliance.keys.registry import backend_for, rsa_private_key
+from compliance.stores.sweeps import each
 from webhooks.vocabulary import EventName
 
 log = logging.getLogger(__name__)
 
+UNFINISHED_AFTER: Final = timedelta(minutes=10)
+"""Longer than any request: the time limits of HSM and database end it before."""
+BATCH: Final = 100
 RENEWAL_PAUSE: Final = timedelta(seconds=60)
+OWNER_REQUIRED: Final = (
+    "The tenant certifies only agents with an owner: set `owner` with PATCH /v1/agents/{id}"
+)
 CERTIFIABLE: Final = (AgentStatus.PENDING, AgentStatus.ACTIVE)
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """An issuance before the agent is locked: the CA, the committed intent and the key."""
-
-    authority: CertificateAuthority
-    intent: Issuance
-    key: KeyRef
+Prepared = tuple[CertificateAuthority, Issuance, KeyRef]
+"""An issuance before the agent is locked: the CA, the committed intent and the key."""
 
 
 def issue(*, tenant_id: UUID, agent_id: Any, actor: Actor, now: datetime) -> Certificate:
-    """Certify an agent; raises `AgentNotFound`, `CannotCertify` or its `OwnerRequired`, `AlreadyCertified`,
-    `KeysTaken`.
-    """
+    """Certify an agent; raises `AgentNotFound`, `CannotCertify`, `AlreadyCertified`, `KeysTaken`."""
     agent = Agent.objects.for_tenant(tenant_id).find(agent_id)
     _check_certifiable(agent)
     if Certificate.objects.for_tenant(tenant_id).of_agent(agent.id).active(now).exists():
@@ -88,12 +96,12 @@ def renew(
 def renew_of_agent(
     *, tenant_id: UUID, agent_id: Any, overlap: timedelta = timedelta(0), actor: Actor, now: datetime
 ) -> Certificate:
-    """`renew` for the agent's active certificate; raises `AgentNotFound` and `NothingToRenew` besides."""
+    """`renew` for the agent's active certificate; raises `AgentNotFound` besides."""
     agent = Agent.objects.for_tenant(tenant_id).find(agent_id)
     _check_status(agent)
     certificate = Certificate.objects.of_agent(agent.id).active(now).first()
     if certificate is None:
-        raise errors.NothingToRenew()
+        raise InvalidState("Agent has no active certificate")
     return renew(tenant_id=tenant_id, certificate_id=certificate.id, overlap=overlap, actor=actor, now=now)
 
 
@@ -113,7 +121,7 @@ def _prepare(agent: Agent, now: datetime) -> Prepared:
         intent.key_uri = key.uri
         intent.save(force_insert=True)
     # Read only now: the CA may have been rotated during the seconds that a key generation takes.
-    return Prepared(CertificateAuthority.objects.issuing_at(now), intent, key)
+    return CertificateAuthority.objects.issuing_at(now), intent, key
 
 
 def _issue_locked(
@@ -126,6 +134,7 @@ def _issue_locked(
     overlap: timedelta = timedelta(0),
     adjust: Callable[[Agent], Agent] | None = None,
 ) -> Certificate:
+    authority, intent, key = prepared
     try:
         with environments.atomic():
             own = Certificate.objects.for_tenant(agent.tenant_id)
@@ -144,11 +153,11 @@ def _issue_locked(
                 _check_renewable(old, agent, now)
             if adjust is not None:
                 agent = adjust(agent)
-            certificate = _certified(agent, prepared, now)
+            certificate = _certified(agent, authority, intent, key, now)
             if old is not None:  # beyond the new one's end the old one would keep the agent from a third
                 supersede_from(old, min(now + overlap, certificate.expires_at), actor=actor, now=now)
             certificate.save(force_insert=True)
-            _finish(prepared.intent, IssuanceState.COMPLETED, now)
+            _finish(intent, IssuanceState.COMPLETED, now)
             agents.activate(agent=agent, actor=actor, now=now)
             record(
                 certificate,
@@ -167,10 +176,10 @@ def _issue_locked(
             announce(certificate, EventName.CERTIFICATE_ISSUED, announced, now)
     except (ServiceError, LintError) as error:
         # No certificate of the key has left the service, so it goes back into the pool.
-        log.warning("issuance %s failed: %s", prepared.intent.serial_number, type(error).__name__)
+        log.warning("issuance %s failed: %s", intent.serial_number, type(error).__name__)
         with environments.atomic():
-            _finish(prepared.intent, IssuanceState.FAILED, now, error=str(error)[:1_000])
-            key_pool.put_back(key=prepared.key, now=now)
+            _finish(intent, IssuanceState.FAILED, now, error=str(error)[:1_000])
+            key_pool.put_back(key=key, now=now)
         raise
     return certificate
 
@@ -178,7 +187,7 @@ def _issue_locked(
 def _check_certifiable(agent: Agent) -> None:
     _check_status(agent)
     if agent.owner_email is None and agent.tenant.owner_required:
-        raise errors.OwnerRequired()
+        raise errors.CannotCertify(OWNER_REQUIRED)
 
 
 def _replaced(old: Certificate) -> dict[str, str]:
@@ -199,7 +208,7 @@ def _check_renewable(certificate: Certificate, agent: Agent, now: datetime) -> N
     if status == CertificateStatus.EXPIRED:
         raise errors.CertificateExpired()
     if certificate.superseded_at is not None:
-        raise errors.AlreadySuperseded()
+        raise Conflict("Certificate is already superseded by its successor")
 
 
 def _check_pause(agent: Agent, now: datetime) -> None:
@@ -213,10 +222,11 @@ def _check_pause(agent: Agent, now: datetime) -> None:
         raise errors.RenewedRecently(headers=refusal(1, seconds, now=now).headers())
 
 
-def _certified(agent: Agent, prepared: Prepared, now: datetime) -> Certificate:
+def _certified(
+    agent: Agent, authority: CertificateAuthority, intent: Issuance, key: KeyRef, now: datetime
+) -> Certificate:
     """Build, lint and sign under the agent's lock: the one place that calls the HSM under a lock."""
-    authority, key = prepared.authority, prepared.key
-    serial = int(prepared.intent.serial_number, 16)
+    serial = int(intent.serial_number, 16)
     shard = shard_of(serial, authority.crl_shards)
     issuer = authority.as_issuer.for_shard(shard)
     profile = CertificateProfile(settings.OID_ARC)
@@ -225,20 +235,14 @@ def _certified(agent: Agent, prepared: Prepared, now: datetime) -> Certificate:
     lifetime = settings.HIGH_RISK_CERTIFICATE_VALIDITY if is_high else settings.CERTIFICATE_VALIDITY
     lifetime = min(lifetime, timedelta(days=agent.validity_days or MOST_DAYS))
     within = Validity.of(issuer.certificate)
-    builder = leaf_builder(
-        agent=expected.agent,
-        public_key=key.public_key,
-        serial=serial,
-        validity=Validity.lasting(min(lifetime, MAX_LIFETIME), now=now, within=within),
-        issuer=issuer,
-        profile=profile,
-    )
+    validity = Validity.lasting(min(lifetime, MAX_LIFETIME), now=now, within=within)
+    builder = leaf_builder(expected, validity=validity)
     signed = sign_leaf(builder, key=rsa_private_key(authority.key_uri), expected=expected)
     return Certificate(
         tenant_id=agent.tenant_id,
         agent=agent,
         authority=authority,
-        serial_number=prepared.intent.serial_number,
+        serial_number=intent.serial_number,
         kms_key_arn=key.uri,
         key_storage=key.storage.value,
         certificate_pem=signed.public_bytes(Encoding.PEM).decode("ascii"),
@@ -269,3 +273,37 @@ def certified_agent(agent: Agent) -> CertifiedAgent:
 def _finish(intent: Issuance, state: IssuanceState, now: datetime, *, error: str = "") -> None:
     intent.state, intent.finished_at, intent.error = state, now, error
     intent.save(update_fields=["state", "finished_at", "error"])
+
+
+def settle(*, now: datetime) -> int:
+    """Mark old unfinished issuances as failed and put their keys back into the pool; return how many."""
+    stale = Issuance.objects.filter(state=IssuanceState.STARTED, created_at__lt=now - UNFINISHED_AFTER)
+    found = list(stale.order_by("created_at", "id").values_list("id", "tenant_id")[:BATCH])
+    return each(found, lambda row: _settle(*row, now))
+
+
+def _settle(issuance_id: UUID, tenant_id: UUID, now: datetime) -> bool:
+    with environments.atomic():
+        own = Issuance.objects.filter(tenant_id=tenant_id)
+        rows = own.select_for_update(of=("self",), skip_locked=True)
+        intent = rows.filter(id=issuance_id, state=IssuanceState.STARTED).first()
+        if intent is None:
+            return False
+        log.warning("issuance %s was never finished", intent.serial_number)
+        if not Certificate.objects.filter(kms_key_arn=intent.key_uri).exists():
+            _put_back(intent.key_uri, now)
+        _finish(intent, IssuanceState.FAILED, now, error="never finished")
+    return True
+
+
+def _put_back(key_uri: str, now: datetime) -> None:
+    wrapped = WrappedAgentKey.objects.filter(key_uri=key_uri).first()
+    try:
+        if wrapped is not None:
+            key = KeyRef(key_uri, bytes(wrapped.spki), KeyStorage.WRAPPED)
+        else:
+            key = KeyRef(key_uri, backend_for(environments.current()).spki(key_uri))
+    except KeyNotFound:
+        log.warning("the key of an unfinished issuance is not in its token")
+    else:
+        key_pool.put_back(key=key, now=now)

@@ -2,13 +2,11 @@
 
 import logging
 import time
-from contextlib import suppress
 from datetime import datetime
 from typing import Final
 from uuid import UUID
 
 from django.conf import settings
-from redis.exceptions import RedisError
 
 from certificates.errors import KeysTaken
 from certificates.issuing import wrapped_keys
@@ -19,7 +17,7 @@ from compliance.core.shares import AllTaken, SharedSlots
 from compliance.core.tasks import enqueue, enqueue_on_commit
 from compliance.keys.base import KeyRef, KeyStorage
 from compliance.keys.registry import backend_for
-from compliance.stores import redis
+from compliance.stores import session_locks
 
 log = logging.getLogger(__name__)
 
@@ -29,15 +27,11 @@ GENERATING: Final = SharedSlots(2)
 """Keys that a process makes at once for requests."""
 WAIT_SECONDS: Final = 10.0
 TURN_SECONDS: Final = 20.0
-LEASE_SECONDS: Final = 50
-"""`TURN_SECONDS` and one slow key generation; after a kill no process fills the pool for as long."""
+FILLING: Final = 0x706F6F6C  # "pool": the key of the advisory lock of the one that fills
 
 
 def take_for(intent: Issuance) -> KeyRef | None:
-    """Take a key and commit the intent that names it; None if there is none for the tenant.
-
-    A tenant that takes many leaves the pool's last half to others.
-    """
+    """Take a key, and commit the intent naming it; None without one: others have the pool's last half."""
     lately = hit("pool_keys", f"{environments.current().value}:{intent.tenant_id}")
     with environments.atomic():
         ready = PooledKey.objects.filter(storage=storage().value)
@@ -69,19 +63,16 @@ def generate_for(tenant_id: UUID, *, now: datetime) -> KeyRef:
 
 
 def put_back(*, key: KeyRef, now: datetime) -> None:
-    """Put a key that no certificate uses into the pool."""
     about = {"spki": key.spki, "storage": key.storage.value, "created_at": now}
     PooledKey.objects.get_or_create(key_uri=key.uri, defaults=about)
 
 
 def storage() -> KeyStorage:
-    """Return the storage of new agents' keys."""
     is_wrapped = settings.AGENT_KEYS == KeyStorage.WRAPPED
     return KeyStorage.WRAPPED if is_wrapped else KeyStorage.RESIDENT
 
 
 def waiting() -> int:
-    """Number of keys in the pool that new agents may get."""
     return PooledKey.objects.filter(storage=storage().value).count()
 
 
@@ -102,21 +93,11 @@ def fill(*, now: datetime, size: int | None = None, seconds: float | None = None
 
 
 def refill(*, now: datetime) -> int:
-    """Fill the pool from a worker, one of an environment at a time, for `TURN_SECONDS`, then again.
-
-    Without Redis several may fill it at once.
-    """
-    lease = redis.client().lock(redis.key("key-pool", "filling"), timeout=LEASE_SECONDS, blocking=False)
-    try:
-        if not lease.acquire():
+    """Fill the pool from a worker, one of an environment at a time, for `TURN_SECONDS`, then again."""
+    with session_locks.locked(FILLING) as is_mine:
+        if not is_mine:
             return 0
-    except RedisError:
-        log.warning("the key pool is filled without a lease")
-    try:
         made = fill(now=now, seconds=TURN_SECONDS)
-    finally:
-        with suppress(RedisError):  # also a lease that was never held
-            lease.release()
     if waiting() < settings.KEY_POOL_SIZE:
         enqueue(FILL)
     return made

@@ -17,15 +17,7 @@ from auditlog.vocabulary import Actor, AuditAction
 from certificates.models import Certificate, Issuance, IssuanceState, PooledKey, WrappedAgentKey, WrappingKey
 from compliance.core import environments
 from compliance.core.errors import Conflict
-from compliance.keys.base import (
-    KeyMismatch,
-    KeyNotFound,
-    KeyRef,
-    KeyServiceNotConfigured,
-    WrapMechanism,
-    WrappedKey,
-    WrappingKeyRef,
-)
+from compliance.keys import base
 from compliance.keys.registry import backend_for, destroy_if_present
 from compliance.stores.sweeps import each
 
@@ -40,23 +32,16 @@ UNNAMED_AFTER: Final = timedelta(hours=1)
 """A record is stored before the row that names it, in the same task or request."""
 
 
-class RotationUnfinished(Conflict):
-    """409: keys still wait to be wrapped anew."""
-
-    message = "An earlier rotation is unfinished: run wrapping_key_rotate --resume first"
-
-
-def current() -> WrappingKeyRef:
+def current() -> base.WrappingKeyRef:
     """Return the key that wraps now; raises `KeyServiceNotConfigured` before `rotate()`."""
     found = WrappingKey.objects.filter(retired_at=None).first()
     if found is None:
         log.error("KMS not configured: AGENT_KEYS is wrapped, and there is no wrapping key: run ca_init")
-        raise KeyServiceNotConfigured
+        raise base.KeyServiceNotConfigured
     return _ref(found)
 
 
-def store(*, wrapped: WrappedKey, now: datetime) -> None:
-    """Store a wrapped key, before anything names it."""
+def store(*, wrapped: base.WrappedKey, now: datetime) -> None:
     WrappedAgentKey.objects.create(
         key_uri=wrapped.key.uri,
         spki=wrapped.key.spki,
@@ -73,26 +58,26 @@ def sign(*, certificate: Certificate, octets: bytes) -> bytes:
     """
     leaf = x509.load_pem_x509_certificate(certificate.certificate_pem.encode("ascii"))
     spki = leaf.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    key = KeyRef(certificate.kms_key_arn, spki)
+    key = base.KeyRef(certificate.kms_key_arn, spki)
     backend, digest = backend_for(environments.current()), hashlib.sha256(octets).digest()
     try:
         return backend.sign_wrapped(read(key), digest)
-    except KeyMismatch:
+    except base.KeyMismatch:
         raise
-    except KeyNotFound:
+    except base.KeyNotFound:
         # The wrapping key was destroyed after the record was read: by now the record is under its successor.
         return backend.sign_wrapped(read(key), digest)
 
 
-def read(key: KeyRef) -> WrappedKey:
+def read(key: base.KeyRef) -> base.WrappedKey:
     """Read the record of a key; raises `KeyNotFound`, and `KeyMismatch` if it is another key's."""
     row = WrappedAgentKey.objects.select_related("wrapping_key").filter(key_uri=key.uri).first()
     if row is None:
-        raise KeyNotFound
+        raise base.KeyNotFound
     if bytes(row.spki) != key.spki:
         log.error("the record of the wrapped key %s holds another public key", key.uri)
-        raise KeyMismatch
-    return WrappedKey(key, _ref(row.wrapping_key), bytes(row.blob))
+        raise base.KeyMismatch
+    return base.WrappedKey(key, _ref(row.wrapping_key), bytes(row.blob))
 
 
 def unnamed(*, now: datetime) -> Iterator[list[UUID]]:
@@ -112,23 +97,18 @@ def unnamed(*, now: datetime) -> Iterator[list[UUID]]:
 
 
 def delete_unnamed(*, now: datetime) -> int:
-    """Delete the records that nothing can use; return how many."""
     return sum(WrappedAgentKey.objects.filter(id__in=ids).delete()[0] for ids in unnamed(now=now))
 
 
 def ensure(*, actor: Actor, now: datetime) -> None:
-    """Make the first wrapping key of the environment if there is none."""
     if not WrappingKey.objects.filter(retired_at=None).exists():
         rotate(actor=actor, now=now)
 
 
 def rotate(*, actor: Actor, now: datetime) -> WrappingKey:
-    """Put a new wrapping key into service; the present one is retired.
-
-    Raises `RotationUnfinished` while keys under a retired one wait, and the errors of `KeyBackend`.
-    """
+    """Put a new wrapping key into service. Raises: Conflict while keys wait, errors of `KeyBackend`."""
     if waiting().exists():
-        raise RotationUnfinished()
+        raise Conflict("An earlier rotation is unfinished: run wrapping_key_rotate --resume first")
     ref = backend_for(environments.current()).make_wrapping_key(label=LABEL)
     fresh = WrappingKey(key_uri=ref.uri, mechanism=ref.mechanism.value, created_at=now)
     with environments.atomic():
@@ -139,15 +119,11 @@ def rotate(*, actor: Actor, now: datetime) -> WrappingKey:
 
 
 def waiting() -> QuerySet[WrappedAgentKey]:
-    """The keys under a retired wrapping key."""
     return WrappedAgentKey.objects.filter(wrapping_key__retired_at__isnull=False)
 
 
 def wrap_waiting() -> int:
-    """Wrap the waiting keys under the present wrapping key; return how many. Safe to run twice and to lose.
-
-    One whose record is damaged is logged, and left. Signing goes on: both blobs hold the same key.
-    """
+    """Wrap the waiting keys anew, but damaged records; return how many. Signing goes on; safe to lose."""
     target, last, wrapped = WrappingKey.objects.filter(retired_at=None).first(), UUID(int=0), 0
     if target is None:
         return 0
@@ -161,20 +137,19 @@ def _wrap_anew(key_id: UUID, *, target: WrappingKey) -> bool:
     row = WrappedAgentKey.objects.select_related("wrapping_key").filter(id=key_id).first()
     if row is None or row.wrapping_key_id == target.id:
         return False
-    wrapped = WrappedKey(KeyRef(row.key_uri, bytes(row.spki)), _ref(row.wrapping_key), bytes(row.blob))
+    wrapped = base.WrappedKey(
+        base.KeyRef(row.key_uri, bytes(row.spki)), _ref(row.wrapping_key), bytes(row.blob)
+    )
     try:
         fresh = backend_for(environments.current()).wrap_anew(wrapped, _ref(target))
-    except KeyMismatch:
+    except base.KeyMismatch:
         return False
     unchanged = WrappedAgentKey.objects.filter(id=row.id, wrapping_key_id=row.wrapping_key_id)
     return bool(unchanged.update(blob=fresh.blob, wrapping_key=target))
 
 
 def destroy_retired(*, actor: Actor, now: datetime) -> int:
-    """Destroy the retired wrapping keys under which no key is left; return how many.
-
-    What they wrapped in backups is lost with them. A key in the HSM goes after its audit entry.
-    """
+    """Destroy retired wrapping keys of no record, and all they wrapped in backups; return how many."""
     old = WrappingKey.objects.filter(retired_at__lt=now - DESTROY_AFTER, destroyed_at=None)
     unused = old.filter(~Exists(WrappedAgentKey.objects.filter(wrapping_key=OuterRef("pk"))))
     return each(list(unused.order_by("id")), partial(_destroy, actor=actor, now=now))
@@ -189,8 +164,8 @@ def _destroy(key: WrappingKey, *, actor: Actor, now: datetime) -> bool:
     return True
 
 
-def _ref(key: WrappingKey) -> WrappingKeyRef:
-    return WrappingKeyRef(key.key_uri, WrapMechanism(key.mechanism))
+def _ref(key: WrappingKey) -> base.WrappingKeyRef:
+    return base.WrappingKeyRef(key.key_uri, base.WrapMechanism(key.mechanism))
 
 
 def _record(action: AuditAction, key: WrappingKey, description: str, actor: Actor, now: datetime) -> None:

@@ -14,22 +14,12 @@ from asn1crypto import pem
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from certificates.pki.der import (
-    EXPLICIT_0,
-    RSA_SHA256,
-    SEQUENCE,
-    extension,
-    header,
-    integer,
-    pkix_time,
-    signature_of,
-    tlv,
-)
+from certificates.pki import der
 from certificates.pki.x509 import IssuerInfo
 
 FULL: Final = "full"
 DELTA: Final = "delta"
-V2: Final = integer(1)
+V2: Final = der.integer(1)
 
 
 @dataclass(frozen=True)
@@ -67,23 +57,22 @@ def build_crl(
     # The octets of a long list are joined once only, at the end.
     contents = [
         V2,
-        RSA_SHA256,
+        der.RSA_SHA256,
         issuer.certificate.subject.public_bytes(),
-        pkix_time(window.this_update),
-        pkix_time(window.next_update),
-        *([header(SEQUENCE, sum(map(len, entries))), *entries] if entries else []),
-        tlv(EXPLICIT_0, tlv(SEQUENCE, *_extensions(window.number, issuer, scope))),
+        der.pkix_time(window.this_update),
+        der.pkix_time(window.next_update),
+        *([der.header(der.SEQUENCE, sum(map(len, entries))), *entries] if entries else []),
+        der.tlv(der.EXPLICIT_0, der.tlv(der.SEQUENCE, *_extensions(window.number, issuer, scope))),
     ]
-    to_sign = [header(SEQUENCE, sum(map(len, contents))), *contents]
+    to_sign = [der.header(der.SEQUENCE, sum(map(len, contents))), *contents]
     digest = hashlib.sha256()
     for octets in to_sign:
         digest.update(octets)
-    return tlv(SEQUENCE, *to_sign, RSA_SHA256, signature_of(key, digest.digest()))
+    return der.tlv(der.SEQUENCE, *to_sign, der.RSA_SHA256, der.signature_of(key, digest.digest()))
 
 
-def to_pem(der: bytes) -> bytes:
-    """The list as PEM (RFC 7468 §6)."""
-    armored: bytes = pem.armor("X509 CRL", der)
+def to_pem(octets: bytes) -> bytes:
+    armored: bytes = pem.armor("X509 CRL", octets)
     return armored
 
 
@@ -95,10 +84,10 @@ def pem_size(size: int) -> int:
 
 def _extensions(number: int, issuer: IssuerInfo, scope: ListScope) -> Iterator[bytes]:
     """Encode a list's extensions; its distribution point equals that of its certificates (§5.2.5)."""
-    yield extension(x509.AuthorityKeyIdentifier(issuer.key_identifier, None, None))
-    yield extension(x509.CRLNumber(number))
+    yield der.extension(x509.AuthorityKeyIdentifier(issuer.key_identifier, None, None))
+    yield der.extension(x509.CRLNumber(number))
     if scope.base_number is not None:
-        yield extension(x509.DeltaCRLIndicator(scope.base_number), critical=True)
+        yield der.extension(x509.DeltaCRLIndicator(scope.base_number), critical=True)
     if scope.url is not None:
         point = x509.IssuingDistributionPoint(
             full_name=[x509.UniformResourceIdentifier(scope.url)],
@@ -109,7 +98,7 @@ def _extensions(number: int, issuer: IssuerInfo, scope: ListScope) -> Iterator[b
             indirect_crl=False,
             only_contains_attribute_certs=False,
         )
-        yield extension(point, critical=True)
+        yield der.extension(point, critical=True)
     if scope.delta_url is not None:
         delta = x509.DistributionPoint([x509.UniformResourceIdentifier(scope.delta_url)], None, None, None)
-        yield extension(x509.FreshestCRL([delta]))
+        yield der.extension(x509.FreshestCRL([delta]))

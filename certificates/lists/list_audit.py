@@ -22,7 +22,6 @@ Entries = dict[str, tuple[datetime, str]]
 
 
 def findings(authority: CertificateAuthority, now: datetime) -> list[str]:
-    """Return the faults of a CA's newest lists; empty when all is well."""
     scopes = ["full", *(f"shard-{shard}" for shard in range(authority.crl_shards))]
     lists = RevocationList.objects.filter(authority=authority)
     if lists.filter(scope="delta").exists():

@@ -1,21 +1,17 @@
 """Publishing revocation lists in rounds: numbered upwards, made only when due, never in a request.
 
-A round makes a CA's full list, its delta and the shards that have changed or aged, all under one number. The
-process that holds the CA's lease makes it in steps that each commit: take the number, mark the revocations of
-this round, build and store each list, close the round. After a crash the round is due again, and the next
-round carries what was marked for it.
+A round makes a CA's full list, its delta and the shards that have changed or aged, all under one number. One
+process at a time makes it in steps that each commit: take the number, mark the revocations of this round,
+build and store each list, close the round. After a crash the round is due again, and the next round carries
+what was marked for it.
 """
 
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import F, Q
 
 from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
@@ -31,16 +27,11 @@ from certificates.models import (
 )
 from certificates.querysets import CertificateQuerySet, EndedHoldQuerySet
 from compliance.core import environments
-from compliance.core.identifiers import new_id
 from compliance.keys.registry import rsa_private_key
-from compliance.stores import sql
+from compliance.stores import session_locks, sql
 from compliance.stores.sweeps import each
 
-log = logging.getLogger(__name__)
-
 MARK_BATCH: Final = 10_000
-LEASE: Final = timedelta(seconds=60)
-"""When another process may replace a maker that died; a slow maker then stores nothing more."""
 RENEW_AT: Final = 0.5
 """The share of its life after which a list is renewed; the rest is time to repair what prevents it."""
 KEPT_BODIES: Final = 2
@@ -82,14 +73,6 @@ INSERT INTO certificates_revocationlistpart (revocation_list_id, position, body)
 
 
 @dataclass(frozen=True)
-class PublicationLease:
-    """The right of one process to make a CA's lists, for `LEASE`."""
-
-    authority_id: UUID
-    holder: UUID
-
-
-@dataclass(frozen=True)
 class PublicationRound:
     """One round: its number and dates, the shards to make, and the base of the delta."""
 
@@ -99,23 +82,18 @@ class PublicationRound:
     base_number: int | None
 
 
-class LeaseLost(Exception):
-    """Another process has taken the lease."""
-
-
 def publish(*, authority_id: UUID, actor: Actor, now: datetime, force: bool = False) -> RevocationList | None:
-    """Publish a round of one CA's lists if it is due, or with `force`; return the full list.
-
-    None if no round is due or another process is making one, for which `force` raises `ListBeingMade`.
-    """
+    """Publish a CA's round if due; return the full list. `force` raises ListBeingMade in another's way."""
     if not force and not lists_are_due(authority_id=authority_id, now=now):
         return None
-    lease = claim(authority_id=authority_id, now=now)
-    if lease is None:
-        if force:
-            raise ListBeingMade()
-        return None
-    return publish_claimed(lease=lease, actor=actor, now=now, force=force)
+    # The second half of an id is random: the lock is of this CA alone.
+    with session_locks.locked(int.from_bytes(authority_id.bytes[8:], signed=True)) as is_mine:
+        if is_mine:
+            begun = _begin(authority_id, now, force)
+            return None if begun is None else _make_round(begun, actor, now)
+    if force:
+        raise ListBeingMade()
+    return None
 
 
 def publish_due(*, actor: Actor, now: datetime) -> int:
@@ -137,40 +115,15 @@ def lists_are_due(*, authority_id: UUID, now: datetime) -> bool:
     )
 
 
-def claim(*, authority_id: UUID, now: datetime) -> PublicationLease | None:
-    """Take the lease on a CA's lists; None while another process holds it."""
-    lease = PublicationLease(authority_id, new_id())
-    free = Q(crl_lease_until=None) | Q(crl_lease_until__lt=now)
-    won = CertificateAuthority.objects.filter(free, id=authority_id).update(
-        crl_lease_holder=lease.holder, crl_lease_until=now + LEASE
-    )
-    return lease if won else None
-
-
-def publish_claimed(
-    *, lease: PublicationLease, actor: Actor, now: datetime, force: bool = False
-) -> RevocationList | None:
-    """`publish` under a lease, which is given back at the end; None also if it was lost meanwhile."""
-    try:
-        begun = _begin(lease, now, force)
-        return None if begun is None else _make_round(lease, begun, actor, now)
-    except LeaseLost:
-        log.warning("the lease on the revocation lists of %s was lost", lease.authority_id)
-        return None
-    finally:
-        CertificateAuthority.objects.filter(id=lease.authority_id, crl_lease_holder=lease.holder).update(
-            crl_lease_holder=None, crl_lease_until=None
-        )
-
-
-def _begin(lease: PublicationLease, now: datetime, force: bool) -> PublicationRound | None:
+def _begin(authority_id: UUID, now: datetime, force: bool) -> PublicationRound | None:
     """Take the next number and mark what has changed as part of it; None if no round is due."""
-    with _holding(lease) as authority:
-        if not force and not lists_are_due(authority_id=authority.id, now=now):
-            return None
+    if not force and not lists_are_due(authority_id=authority_id, now=now):
+        return None
+    with environments.atomic():
+        authority = CertificateAuthority.objects.locked().get(id=authority_id)
         newest = _newest(authority)
-        CertificateAuthority.objects.filter(id=authority.id).update(crl_number=F("crl_number") + 1)
         authority.crl_number += 1
+        authority.save(update_fields=["crl_number"])
     this_update = now.replace(microsecond=0)
     window = CrlWindow(authority.crl_number, this_update, this_update + settings.CRL_VALIDITY)
     _mark(authority, window)
@@ -219,9 +172,7 @@ def _shards_to_make(
     )
 
 
-def _make_round(
-    lease: PublicationLease, begun: PublicationRound, actor: Actor, now: datetime
-) -> RevocationList:
+def _make_round(begun: PublicationRound, actor: Actor, now: datetime) -> RevocationList:
     """Make the lists of a round, the full list last: clients that see it find the others there."""
     authority, issuer = begun.authority, begun.authority.as_issuer
     is_root = authority.role == AuthorityRole.ROOT
@@ -230,13 +181,13 @@ def _make_round(
     url = None if is_root or authority.crl_shards else authority.crl_url
     delta_url = None if is_root else f"{authority.crl_url}/{DELTA}"
     for shard in begun.shards:
-        _make(lease, begun, ListScope(shard_name(shard), issuer.shard_url(shard), shard=shard))
+        _make(begun, ListScope(shard_name(shard), issuer.shard_url(shard), shard=shard))
     if begun.base_number is None:
         RevocationList.objects.filter(authority=authority, scope=DELTA).delete()
     else:
-        _make(lease, begun, ListScope(DELTA, url, base_number=begun.base_number))
-    full = _make(lease, begun, ListScope(FULL, url, delta_url))
-    with _holding(lease) as authority:
+        _make(begun, ListScope(DELTA, url, base_number=begun.base_number))
+    full = _make(begun, ListScope(FULL, url, delta_url))
+    with environments.atomic():
         authority.crl_completed = begun.window.number
         authority.save(update_fields=["crl_completed"])
         auditlog.record(
@@ -255,15 +206,14 @@ def _make_round(
     return full
 
 
-def _make(lease: PublicationLease, begun: PublicationRound, scope: ListScope) -> RevocationList:
-    """Build and sign a list outside any transaction, then store it if the lease still holds."""
+def _make(begun: PublicationRound, scope: ListScope) -> RevocationList:
     authority, window = begun.authority, begun.window
     count, entries = read_entries(
         authority=authority, window=window, scope=scope, period=settings.CRL_VALIDITY
     )
     issuer, key = authority.as_issuer, rsa_private_key(authority.key_uri)
     der = build_crl(entries, window=window, issuer=issuer, key=key, scope=scope)
-    with _holding(lease) as authority:
+    with environments.atomic():
         made = RevocationList.objects.create(
             authority=authority,
             scope=scope.name,
@@ -310,18 +260,7 @@ def _delete_old(newest: RevocationList) -> None:
     stale.filter(next_update__lt=newest.this_update).delete()
 
 
-@contextmanager
-def _holding(lease: PublicationLease) -> Iterator[CertificateAuthority]:
-    """Lock the CA's row in a transaction; raises `LeaseLost`."""
-    with environments.atomic():
-        authority = CertificateAuthority.objects.locked().get(id=lease.authority_id)
-        if authority.crl_lease_holder != lease.holder:
-            raise LeaseLost()
-        yield authority
-
-
 def _newest(authority: CertificateAuthority) -> dict[str, RevocationList]:
-    """The newest list of each scope, without deltas, which age with the full list."""
     lists = RevocationList.objects.filter(authority=authority).exclude(scope=DELTA)
     return {found.scope: found for found in lists.order_by("scope", "-number").distinct("scope")}
 
@@ -341,6 +280,5 @@ def _listable(authority: CertificateAuthority, now: datetime) -> CertificateQuer
 
 
 def _ended_holds(authority: CertificateAuthority, now: datetime) -> EndedHoldQuerySet:
-    """Ended holds of certificates that a list may still carry, as `_listable`."""
     since = now - settings.CRL_VALIDITY
     return EndedHold.objects.filter(authority=authority, certificate__expires_at__gte=since)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import ceil
-from typing import Final, NamedTuple
+from typing import Final
 
 from cryptography import x509
 from cryptography.x509 import ReasonFlags
@@ -31,11 +31,8 @@ ROUNDS_A_SECOND: Final = 1_000
 REASON: Final = "Revoked before the database was restored"
 
 
-class ListedRevocation(NamedTuple):
-    """An entry of a list."""
-
-    revoked_at: datetime
-    code: ReasonFlags
+ListedRevocation = tuple[datetime, ReasonFlags]
+"""Date and reason of an entry of a list."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +61,7 @@ class ListGap:
 
 @dataclass(frozen=True)
 class Resumption:
-    """A CA whose lists continue.
-
-    `last_known` is the last number that the database had, `number` that of the list published now.
-    """
+    """A CA whose lists continue: the last number the database had, and that of the list published now."""
 
     authority: CertificateAuthority
     last_known: int
@@ -94,23 +88,20 @@ def recognized(crl: x509.CertificateRevocationList) -> KeptList | None:
             break
     else:
         return None
-    revoked = {}
+    revoked: dict[str, ListedRevocation] = {}
     for entry in crl:
         try:
             code = entry.extensions.get_extension_for_class(x509.CRLReason).value.reason
         except x509.ExtensionNotFound:
             code = ReasonFlags.unspecified
         if code is not ReasonFlags.remove_from_crl:
-            revoked[format_serial(entry.serial_number)] = ListedRevocation(entry.revocation_date_utc, code)
+            revoked[format_serial(entry.serial_number)] = entry.revocation_date_utc, code
     number = crl.extensions.get_extension_for_class(x509.CRLNumber).value.crl_number
     return KeptList(authority, number, crl.last_update_utc, revoked)
 
 
 def gap(kept: KeptList, *, now: datetime) -> ListGap:
-    """Compare a kept list with the database.
-
-    A hold counts as lost only if the list is newer than the database: it may have been lifted since.
-    """
+    """Compare a list with the database; a hold is lost only if the list is newer: it may have been lifted."""
     ahead, serials = kept.number - kept.authority.crl_number, list(kept.revoked)
     known: set[str] = set()
     lost = []
@@ -124,10 +115,11 @@ def gap(kept: KeptList, *, now: datetime) -> ListGap:
 
 
 def _is_lost(row: Certificate, listed: ListedRevocation, ahead: int, now: datetime) -> bool:
+    _, code = listed
     status = row.status_at(now)
     if status == CertificateStatus.EXPIRED:
         return False
-    if listed.code is ReasonFlags.certificate_hold:
+    if code is ReasonFlags.certificate_hold:
         return status == CertificateStatus.ACTIVE and ahead > 0
     return status == CertificateStatus.ACTIVE or row.revocation_code == HOLD
 
@@ -149,9 +141,9 @@ def resume(*, kept: Sequence[KeptList], actor: Actor, now: datetime) -> list[Res
 
 def _revoke_again(certificate: Certificate, found: ListGap, actor: Actor, now: datetime) -> None:
     """Revoke a certificate as of its date on the list; a hold suspends its agent again."""
-    listed = found.kept.revoked[certificate.serial_number]
+    revoked_at, code = found.kept.revoked[certificate.serial_number]
     reason = f"{REASON} (list {found.kept.number})"
-    if listed.code is ReasonFlags.certificate_hold:
+    if code is ReasonFlags.certificate_hold:
         services.suspend_agent(
             tenant_id=certificate.tenant_id,
             agent_id=certificate.agent_id,
@@ -166,10 +158,10 @@ def _revoke_again(certificate: Certificate, found: ListGap, actor: Actor, now: d
         services.revoke_locked(
             certificate=locked,
             reason=reason,
-            code=listed.code,
+            code=code,
             actor=actor,
             now=now,
-            since=max(listed.revoked_at, locked.issued_at),
+            since=max(revoked_at, locked.issued_at),
         )
 
 
@@ -196,9 +188,7 @@ def _advance(authority: CertificateAuthority, published: list[int], actor: Actor
         since = newest.this_update if newest else locked.created_at
         missed = ceil(max(0.0, (now - since).total_seconds())) * ROUNDS_A_SECOND
         locked.crl_number = max([last_known + missed, *published])
-        # The process that held the lease went with the database that was replaced.
-        locked.crl_lease_holder = locked.crl_lease_until = None
-        locked.save(update_fields=["crl_number", "crl_lease_holder", "crl_lease_until"])
+        locked.save(update_fields=["crl_number"])
         RevocationList.objects.filter(authority=locked).delete()
         auditlog.record(
             of=locked,

@@ -1,7 +1,4 @@
-"""Answer OCSP requests (RFC 6960) by delegated responders, whose keys in the HSM are renewed here.
-
-Nonces are as in RFC 9654; a request asks about one certificate, as all clients' do.
-"""
+"""Answer OCSP requests (RFC 6960, RFC 9654) for one certificate by delegated responders, renewed here."""
 
 import hashlib
 import logging

@@ -27,7 +27,6 @@ RSA_SHA256: Final[bytes] = SignedDigestAlgorithm({"algorithm": "sha256_rsa"}).du
 
 
 def header(tag: int, length: int) -> bytes:
-    """Encode the tag and length of contents."""
     if length < 0x80:
         return bytes((tag, length))
     octets = length.to_bytes((length.bit_length() + 7) // 8, "big")
@@ -35,7 +34,6 @@ def header(tag: int, length: int) -> bytes:
 
 
 def tlv(tag: int, *contents: bytes) -> bytes:
-    """Encode tag, length and contents."""
     return b"".join((header(tag, sum(map(len, contents))), *contents))
 
 

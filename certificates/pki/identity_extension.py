@@ -41,7 +41,6 @@ class IdentityClaims:
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> "IdentityClaims":
-        """The claims with these fields, whose `permitted_actions` may be a list."""
         actions = fields["permitted_actions"]
         return cls(**{**fields, "permitted_actions": None if actions is None else tuple(actions)})
 
@@ -64,7 +63,6 @@ class _AgentIdentity(Sequence):
 
 
 def encode(claims: IdentityClaims) -> bytes:
-    """The DER of the extension's value."""
     stated = {name: value for name, value in asdict(claims).items() if value is not None}
     der: bytes = _AgentIdentity({"version": VERSION, **stated}).dump()
     return der

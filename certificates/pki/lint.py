@@ -1,12 +1,8 @@
-"""Linting before signing, after Boulder: the real key signs only what was judged as a draft.
-
-A draft has a signature of zeros. What was signed is then compared with what was judged.
-"""
+"""Linting before signing, after Boulder: a draft, signed with zeros, is judged and then compared."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -21,24 +17,14 @@ from cryptography.x509.oid import (
 from certificates.pki import MAX_LIFETIME
 from certificates.pki.identity_extension import InvalidExtension
 from certificates.pki.serials import environment_of
-from certificates.pki.x509 import (
-    CertificateProfile,
-    CertifiedAgent,
-    IssuerInfo,
-    PublicKey,
-    Validity,
-    key_usage,
-    read_claims,
-    sign,
-)
-from compliance.keys.adaptors import SignOnly, SignsOnly
+from certificates.pki.x509 import IssuerInfo, LeafExpectation, Validity, key_usage, read_claims, sign
+from compliance.keys.adaptors import SignOnly
 
 MAX_RESPONDER_LIFETIME: Final = timedelta(days=30)
 SERIAL_BITS: Final = 159
 AGENT_KEY_BITS: Final = 2048
 
 WantedExtensions = Mapping[x509.ObjectIdentifier, tuple[bool, x509.ExtensionType]]
-"""Criticality and value of each extension."""
 
 
 class LintError(Exception):
@@ -49,26 +35,13 @@ class LintError(Exception):
         super().__init__("; ".join(findings))
 
 
-@dataclass(frozen=True)
-class LeafExpectation:
-    """The required contents of an agent's certificate, and its issuer."""
-
-    agent: CertifiedAgent
-    public_key: PublicKey
-    serial: int
-    issuer: IssuerInfo
-    profile: CertificateProfile
-
-
 def sign_leaf(
     builder: x509.CertificateBuilder, *, key: rsa.RSAPrivateKey, expected: LeafExpectation
 ) -> x509.Certificate:
-    """`sign_linted` an agent's certificate."""
     return sign_linted(builder, key, expected.issuer, lambda draft: leaf_findings(draft, expected))
 
 
 def leaf_findings(certificate: x509.Certificate, expected: LeafExpectation) -> list[str]:
-    """Return the faults of an agent's certificate by the profile; empty when all is well."""
     return [finding for check in CHECKS for finding in check(certificate, expected)]
 
 
@@ -91,7 +64,6 @@ def sign_linted(
 
 
 def is_issued_by(certificate: x509.Certificate, issuer: IssuerInfo) -> bool:
-    """Return whether the issuer's key signed the certificate under the issuer's name."""
     try:
         certificate.verify_directly_issued_by(issuer.certificate)
     except (InvalidSignature, ValueError, TypeError):
@@ -99,15 +71,11 @@ def is_issued_by(certificate: x509.Certificate, issuer: IssuerInfo) -> bool:
     return True
 
 
-def _refuse(*_: Any, **__: Any) -> NoReturn:
-    raise SignsOnly("A draft's key has no public half")
-
-
 class DraftKey(SignOnly, rsa.RSAPrivateKey):
     """A key that signs with zeros, so that nobody can take a draft for a certificate."""
 
     key_size = AGENT_KEY_BITS
-    public_key = decrypt = _refuse
+    public_key = SignOnly.refuse
 
     def sign(self, *_: Any) -> bytes:
         return bytes(AGENT_KEY_BITS // 8)

@@ -45,11 +45,8 @@ REASON_NUMBERS: Final = {
     ReasonFlags.privilege_withdrawn: 9,
     ReasonFlags.aa_compromise: 10,
 }
-"""The CRLReason numbers on lists and in OCSP responses; a reason without a number is left out.
+"""CRLReason numbers; texts give neither `certificateHold`, `removeFromCRL` nor `aACompromise`."""
 
-No text gives `certificateHold`, which suspending an agent sets, `removeFromCRL`, which a delta CRL uses, or
-`aACompromise`, which is about attribute certificates.
-"""
 
 ADMINISTRATIVE: Final = frozenset({
     ReasonFlags.affiliation_changed,

@@ -23,7 +23,6 @@ _WITH_COLONS = re.compile(r"(?:00:){0,12}[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){19}")
 
 
 def new_serial(environment: Environment) -> int:
-    """A serial number for one certificate."""
     marker = LENGTH_BIT | (TEST_BIT if environment is Environment.TEST else 0)
     return marker | secrets.randbits(RANDOM_BITS)
 
@@ -34,10 +33,7 @@ def format_serial(serial: int) -> str:
 
 
 def parse_serial(text: str) -> int | None:
-    """Read a serial in hex (any case, with colons or `0x`) or decimal, either padded with zeros.
-
-    None if this service can't have issued it.
-    """
+    """Read a serial in hex (colons, `0x`) or decimal, zeros before it; None if it can't be ours."""
     stripped = text.strip()
     if in_hex := _HEX.fullmatch(stripped):
         value = int(in_hex[1], 16)

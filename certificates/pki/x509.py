@@ -1,8 +1,4 @@
-"""The certificates of this service as pure functions: root, issuing CA, agent, OCSP responder (RFC 5280).
-
-`sign()` takes any private key object of `cryptography`, the HSM's adaptors included. Dates have whole
-seconds, and `notAfter` belongs to the validity (§4.1.2.5).
-"""
+"""The certificates of this service as pure functions (RFC 5280); dates have whole seconds."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -46,8 +42,6 @@ class CertificateProfile:
 
 @dataclass(frozen=True)
 class CertifiedAgent:
-    """The agent to which a certificate is issued; `resolver_url` is the address of its DID document."""
-
     agent_id: UUID
     name: str
     resolver_url: str
@@ -85,6 +79,15 @@ class IssuerInfo:
 
 
 @dataclass(frozen=True)
+class LeafExpectation:
+    agent: CertifiedAgent
+    public_key: PublicKey
+    serial: int
+    issuer: IssuerInfo
+    profile: CertificateProfile
+
+
+@dataclass(frozen=True)
 class Validity:
     """From `not_before` to `not_after`, both included, in whole seconds UTC."""
 
@@ -109,37 +112,31 @@ class Validity:
         return self.not_after - self.not_before + ONE_SECOND
 
 
-def root_builder(
-    *, name: x509.Name, public_key: PublicKey, serial: int, validity: Validity
+def authority_builder(
+    *,
+    name: x509.Name,
+    public_key: PublicKey,
+    serial: int,
+    validity: Validity,
+    issuer: IssuerInfo | None = None,
 ) -> x509.CertificateBuilder:
-    """A self-signed root that may certify one level of CAs."""
-    builder = _authority(_builder(name, name, public_key, serial, validity), path_length=1)
+    """A CA that certifies agents alone, or, without an issuer, a root that may certify one level of CAs."""
+    builder = _builder(name, issuer.certificate.subject if issuer else name, public_key, serial, validity)
+    constraints = x509.BasicConstraints(ca=True, path_length=0 if issuer else 1)
+    builder = builder.add_extension(constraints, critical=True)
+    builder = builder.add_extension(key_usage("key_cert_sign", "crl_sign"), critical=True)
+    if issuer:
+        return _issued_by(builder.add_extension(_policy(ANY_POLICY), critical=False), issuer)
     own_key = x509.SubjectKeyIdentifier.from_public_key(public_key)
     return builder.add_extension(
         x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(own_key), critical=False
     )
 
 
-def issuing_builder(
-    *, name: x509.Name, public_key: PublicKey, serial: int, validity: Validity, issuer: IssuerInfo
-) -> x509.CertificateBuilder:
-    """A CA that certifies agents and no further CAs."""
-    builder = _builder(name, issuer.certificate.subject, public_key, serial, validity)
-    builder = _authority(builder, path_length=0).add_extension(_policy(ANY_POLICY), critical=False)
-    return _issued_by(builder, issuer)
-
-
-def leaf_builder(
-    *,
-    agent: CertifiedAgent,
-    public_key: PublicKey,
-    serial: int,
-    validity: Validity,
-    issuer: IssuerInfo,
-    profile: CertificateProfile,
-) -> x509.CertificateBuilder:
+def leaf_builder(expected: LeafExpectation, *, validity: Validity) -> x509.CertificateBuilder:
     """An agent's certificate, for TLS client and server authentication and for signing messages."""
-    builder = _builder(agent.subject, issuer.certificate.subject, public_key, serial, validity)
+    agent, profile, issuer = expected.agent, expected.profile, expected.issuer.certificate.subject
+    builder = _builder(agent.subject, issuer, expected.public_key, expected.serial, validity)
     uses = [ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH]
     name = x509.UniformResourceIdentifier(agent.resolver_url)
     identity = x509.UnrecognizedExtension(profile.identity_oid, encode(agent.claims))
@@ -149,7 +146,7 @@ def leaf_builder(
         .add_extension(_policy(profile.policy_oid), critical=False)
         .add_extension(identity, critical=False)
     )
-    return _issued_by(builder, issuer)
+    return _issued_by(builder, expected.issuer)
 
 
 def responder_builder(
@@ -177,7 +174,6 @@ def read_claims(certificate: x509.Certificate, profile: CertificateProfile) -> I
 
 
 def key_usage(*granted: str) -> x509.KeyUsage:
-    """A key usage with only these bits."""
     return x509.KeyUsage(**{name: name in granted for name in KEY_USES})
 
 
@@ -197,12 +193,6 @@ def _builder(
     )
 
 
-def _authority(builder: x509.CertificateBuilder, *, path_length: int) -> x509.CertificateBuilder:
-    constraints = x509.BasicConstraints(ca=True, path_length=path_length)
-    usage = key_usage("key_cert_sign", "crl_sign")
-    return builder.add_extension(constraints, critical=True).add_extension(usage, critical=True)
-
-
 def _end_entity(
     builder: x509.CertificateBuilder, uses: list[x509.ObjectIdentifier]
 ) -> x509.CertificateBuilder:
@@ -214,7 +204,6 @@ def _end_entity(
 
 
 def _issued_by(builder: x509.CertificateBuilder, issuer: IssuerInfo) -> x509.CertificateBuilder:
-    """Add where to find the issuer's key, certificate, revocation list and OCSP responder."""
     uri, method = x509.UniformResourceIdentifier, AuthorityInformationAccessOID
     access = [x509.AccessDescription(method.CA_ISSUERS, uri(issuer.certificate_url))]
     if issuer.ocsp_url:

@@ -2,7 +2,6 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -92,29 +91,15 @@ class Version(NamedTuple):
     certificate_id: UUID | None
 
 
-@dataclass(frozen=True)
-class DidHistory:
-    """The versions of a document, oldest first; the number of the first is 1."""
-
-    versions: list[Version]
-    retired_at: datetime | None
-
-    def number_at(self, moment: datetime) -> int:
-        """The number of the version in force then; 0 before the first."""
-        return bisect_right(self.versions, moment, key=lambda version: version.since)
-
-
-def history_of(agent: Agent, *, now: datetime) -> DidHistory:
-    """The versions up to now, of the current environment's rows."""
+def history_of(agent: Agent, *, now: datetime) -> list[Version]:
+    """Return the versions of the document up to now, oldest first; the number of the first is 1."""
     first = agent.created_at
     content: dict[datetime, UUID | None] = {first: None}
     for start, end, certificate_id in sorted(_times_in_force(agent)):
         # A certificate that follows at once takes the place of the end of the one before.
         content[max(start, first)] = certificate_id
         content[max(end, first)] = None
-    versions = [Version(since, certificate_id) for since, certificate_id in content.items() if since <= now]
-    retired_at = agent.status_changed_at if agent.status == AgentStatus.RETIRED else None
-    return DidHistory(versions, retired_at)
+    return [Version(since, certificate_id) for since, certificate_id in content.items() if since <= now]
 
 
 def _times_in_force(agent: Agent) -> Iterator[tuple[datetime, datetime, UUID]]:
@@ -235,17 +220,14 @@ class DidViewSet(PublicViewSet):
                 return _failed(404, "notFound", "Agent not found")
             history = history_of(agent, now=moment)
             if number is not None:
-                if not 1 <= number <= len(history.versions):
+                if not 1 <= number <= len(history):
                     return _failed(404, "notFound", "The document has no such version")
-                asked_at = history.versions[number - 1].since
+                asked_at = history[number - 1].since
             return _resolved(request, agent, history, asked_at)
 
 
 def _asked(request: Request, moment: datetime) -> tuple[datetime, int | None]:
-    """The time of the version that is wanted, by default now, and its number if that is asked for.
-
-    Raises: Invalid.
-    """
+    """Return the time of the wanted version, by default now, and its number if asked for. Raises: Invalid."""
     if {"versionId", "versionTime"} <= request.query_params.keys():
         raise Invalid("versionId and versionTime exclude each other")
     asked = read_moment(request.query_params, "versionTime") or moment
@@ -256,13 +238,14 @@ def _asked(request: Request, moment: datetime) -> tuple[datetime, int | None]:
     return min(asked, moment), read_size(request.query_params, "versionId")
 
 
-def _resolved(request: Request, agent: Agent, history: DidHistory, moment: datetime) -> Response:
-    number = history.number_at(moment)
+def _resolved(request: Request, agent: Agent, history: list[Version], moment: datetime) -> Response:
+    number = bisect_right(history, moment, key=lambda version: version.since)
+    is_retired = agent.status == AgentStatus.RETIRED
     if number == 0:
         return _failed(404, "notFound", "The agent was not there yet")
-    if history.retired_at is not None and history.retired_at <= moment:
+    if is_retired and agent.status_changed_at <= moment:
         return _failed(410, "deactivated", "Agent is retired", {"deactivated": True})
-    chain = _chain(history.versions[number - 1].certificate_id)
+    chain = _chain(history[number - 1].certificate_id)
     document = did_document(agent.did, chain=chain, base_url=settings.BASE_URL)
     wanted = accepted_types(request.headers.get("Accept", "*/*"))
     if wanted and wanted[0] in DOCUMENT_TYPES:
@@ -270,23 +253,23 @@ def _resolved(request: Request, agent: Agent, history: DidHistory, moment: datet
     result = {
         "didDocument": document,
         "didResolutionMetadata": {"contentType": DOCUMENT},
-        "didDocumentMetadata": _metadata(history, number),
+        "didDocumentMetadata": _metadata(history, number, is_retired),
     }
     return Response(result, content_type=RESULT if wanted[:1] == [RESULT] else None)
 
 
-def _metadata(history: DidHistory, number: int) -> dict[str, Any]:
+def _metadata(history: list[Version], number: int, is_retired: bool) -> dict[str, Any]:
     """The metadata of a version (DID 1.0 §7.1.3); its times are whole seconds."""
-    since = _seconds(history.versions[number - 1].since)
+    since = _seconds(history[number - 1].since)
     metadata: dict[str, Any] = {
-        "created": _seconds(history.versions[0].since),
+        "created": _seconds(history[0].since),
         "updated": since,
-        "deactivated": history.retired_at is not None,
+        "deactivated": is_retired,
         "versionId": str(number),
         "versionTime": since,
     }
-    if number < len(history.versions):
-        metadata["nextUpdate"] = _seconds(history.versions[number].since)
+    if number < len(history):
+        metadata["nextUpdate"] = _seconds(history[number].since)
         metadata["nextVersionId"] = str(number + 1)
     return metadata
 
@@ -296,7 +279,6 @@ def _seconds(moment: datetime) -> str:
 
 
 def _chain(certificate_id: UUID | None) -> list[x509.Certificate]:
-    """The certificate and the CAs above it; empty without one."""
     if certificate_id is None:
         return []
     row = Certificate.objects.select_related("authority__parent").get(id=certificate_id)

@@ -7,7 +7,6 @@ from typing import Any, Final
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
-from certificates.errors import MalformedJws
 from certificates.issuing import wrapped_keys
 from certificates.models import Certificate, CertificateStatus
 from certificates.pki import jws as jose
@@ -15,6 +14,7 @@ from certificates.pki import signing
 from certificates.public.verification import Verification, verify
 from compliance.core import environments
 from compliance.core.encodings import b64_decode, b64_encode
+from compliance.core.errors import Invalid
 from compliance.keys.base import KeyStorage
 from compliance.keys.registry import backend_for
 
@@ -29,10 +29,7 @@ REASONS: Final = [INVALID_SIGNATURE, *REASON_OF_STATUS.values(), INVALID_AUDIENC
 
 @dataclass(frozen=True)
 class MessageSignature:
-    """A signature by an agent's managed key; `signature` is base64, `payload_hash` as in `signing`.
-
-    `jws` is a second signature, as a detached JWS (RFC 7797), where one was asked for.
-    """
+    """A signature in base64 by an agent's key, and, where asked for, a detached JWS (RFC 7797)."""
 
     signature: str
     algorithm: str
@@ -43,10 +40,7 @@ class MessageSignature:
 
 @dataclass(frozen=True)
 class MessageVerification:
-    """Whether an agent signed this payload with a certificate valid now; `reason` tells why not.
-
-    `valid_when_signed`: whether it was valid when the service signed; None where no record tells when.
-    """
+    """Whether a message is an agent's, valid now; `valid_when_signed`: None where no record tells when."""
 
     valid: bool
     reason: str | None
@@ -65,10 +59,7 @@ def key_id(certificate: Certificate) -> str:
 def sign_message(
     *, certificate: Certificate, payload: Any, as_jws: bool = False, audience: str | None = None
 ) -> MessageSignature:
-    """Sign a JSON value with the agent's key, once more as a detached JWS if asked, bound to an audience.
-
-    Raises `Invalid` for what has no canonical form, and the HSM's 503 errors.
-    """
+    """Sign a JSON value, if asked also as a JWS, for an audience. Raises: Invalid, the HSM's 503 errors."""
     message, jws = signing.canonical(payload), None
     if as_jws:
         protected = _protected(certificate, audience)
@@ -111,13 +102,13 @@ def verify_jws(*, jws: str, payload: Any, audience: str | None = None, now: date
     """Check a message with a detached JWS, as `verify_message` does.
 
     One with an audience is valid only for a verifier that states the same. The certificate is the one that
-    `kid` names; raises `CertificateNotFound`, and `MalformedJws` for what is no detached JWS.
+    `kid` names; raises `CertificateNotFound`, and `Invalid` for what is no detached JWS.
     """
     message = signing.canonical(payload)
     try:
         parsed = jose.parse_detached(jws)
     except ValueError as error:
-        raise MalformedJws() from error
+        raise Invalid("jws: not a detached JWS with the kid of an agent's key") from error
     found = verify(serial=parsed.kid.rpartition("#")[2], now=now)
     # The service writes a header in one way only: every other is a forgery.
     is_ours = parsed.protected == _protected(found.certificate, parsed.audience)

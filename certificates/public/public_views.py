@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from certificates import serializers
-from certificates.errors import AuthorityNotFound, ListNotFound, ListNotGenerated
+from certificates.errors import AuthorityNotFound, ListNotGenerated
 from certificates.lists.crl import DELTA, FULL, pem_size, shard_name, to_pem
 from certificates.models import AuthorityRole, CertificateAuthority, RevocationList
 from certificates.pki.serials import environment_of, parse_serial
@@ -27,6 +27,7 @@ from compliance.api.rest.views import PublicViewSet
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
+from compliance.core.errors import NotFound
 
 DER_CRL, DER_CERTIFICATE = "application/pkix-crl", "application/pkix-cert"
 LIST_FORMS = {DER_CRL: "der", TEXT: "pem", PEM_FILE: "pem"}
@@ -252,4 +253,4 @@ def _scope_of(authority: CertificateAuthority, part: str) -> str:
         return DELTA
     if re.fullmatch(r"0|[1-9]\d{0,4}", part, re.ASCII) and int(part) < authority.crl_shards:
         return shard_name(int(part))
-    raise ListNotFound()
+    raise NotFound("Revocation list not found")

@@ -10,13 +10,7 @@ from django.db.models import Model
 
 from agents.models import Agent, AgentStatus
 from certificates.errors import CertificateNotFound
-from certificates.models import (
-    AGENT_AND_LATEST,
-    Certificate,
-    CertificateStatus,
-    EndedHold,
-    ValidityStatus,
-)
+from certificates.models import AGENT_AND_LATEST, Certificate, CertificateStatus, EndedHold, ValidityStatus
 from certificates.pki.serials import environment_of, format_serial, parse_serial
 from compliance.core import environments
 from compliance.core.environments import Environment
@@ -73,7 +67,6 @@ class Verification:
 
     @property
     def is_in_force(self) -> bool:
-        """Return whether the certificate counts and its agent is active."""
         return (self.status, self.certificate.agent.status) == (CertificateStatus.ACTIVE, AgentStatus.ACTIVE)
 
 
@@ -92,12 +85,10 @@ def verify(*, serial: str, now: datetime) -> Verification:
 
 
 def query_of(serials: Iterable[int]) -> Query:
-    """The statement that finds certificates by serial number."""
     return Query(_WITH_SERIALS, [sql.array(map(format_serial, serials))])
 
 
 def query_of_agents(agent_ids: Iterable[UUID]) -> Query:
-    """The statement that finds the latest certificate of each agent, in any state."""
     return Query(_LATEST_OF_AGENTS, [sql.array(agent_ids)])
 
 
@@ -107,7 +98,6 @@ def latest_of_agents(agent_ids: Collection[UUID], *, now: datetime) -> dict[UUID
 
 
 def by_agent(rows: Iterable[Sequence[Any]], *, now: datetime) -> dict[UUID, Verification]:
-    """Map agents to what the rows of `query_of_agents` tell."""
     found = verifications(rows, environment=environments.current(), now=now)
     return {one.certificate.agent_id: one for one in found.values()}
 
@@ -115,7 +105,6 @@ def by_agent(rows: Iterable[Sequence[Any]], *, now: datetime) -> dict[UUID, Veri
 def verifications(
     rows: Iterable[Sequence[Any]], *, environment: Environment, now: datetime
 ) -> dict[int, Verification]:
-    """Map each serial number to what its row of the query tells."""
     found: dict[int, Verification] = {}
     for values in rows:
         certificate = Certificate.from_db(environment.alias, _OF_CERTIFICATE, values)

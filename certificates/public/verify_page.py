@@ -37,13 +37,17 @@ _BESIDE_A_SERIAL: Final = re.compile(r"^serial(?: number)?\s*[:=]|\s", re.IGNORE
 """What openssl and other programs show before a serial number, and between its digits."""
 
 
+VerifyAnswer = tuple[str, str, dict[str, str]]
+"""Verdict, explanation, and facts by name."""
+
+
 class VerifyPage(DescribingView):
     throttle_classes = (VerifyThrottle,)
     parser_classes = [FormParser]
 
     @extend_schema(exclude=True)
     def get(self, request: Request) -> HttpResponse:
-        return _page("", {})
+        return _page("", ("", "", {}))
 
     @extend_schema(exclude=True)
     def post(self, request: Request) -> HttpResponse:
@@ -57,39 +61,39 @@ class VerifyPage(DescribingView):
         if found is None or "text/html" not in self.request.headers.get("Accept", ""):
             return super().handle_exception(exc)
         status, message, headers = found
-        answer = {"verdict": "Not checked", "explanation": f"{message.rstrip('.')}."}
-        return _page("", answer, status, headers)
+        return _page("", ("Not checked", f"{message.rstrip('.')}.", {}), status, headers)
 
 
 def _page(
-    text: str, answer: dict[str, Any], status: int = 200, headers: Mapping[str, str] | None = None
+    text: str, answer: VerifyAnswer, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> HttpResponse:
-    body = render_to_string("verify.html", {"site_title": settings.SERVICE_TITLE, "text": text, **answer})
+    verdict, explanation, facts = answer
+    context = {"text": text, "verdict": verdict, "explanation": explanation, "facts": facts}
+    body = render_to_string("verify.html", {"site_title": settings.SERVICE_TITLE, **context})
     own = {"Cache-Control": "no-store", "Content-Security-Policy": CONTENT_SECURITY_POLICY}
     return HttpResponse(body, status=status, headers={**(headers or {}), **own})
 
 
-def _answered(text: str) -> dict[str, Any]:
-    """Return the answer about a serial number or a PEM certificate: `verdict`, `explanation`, `facts`."""
+def _answered(text: str) -> VerifyAnswer:
+    """Return the answer about a serial number or a PEM certificate."""
     certificate = None
     if not text:
-        return {"verdict": "Not read", "explanation": "Give a serial number, or a certificate in PEM."}
+        return "Not read", "Give a serial number, or a certificate in PEM.", {}
     if PEM_BEGINS in text:
         try:
             certificate = x509.load_pem_x509_certificate(text[:LONGEST].encode())
         except (ValueError, x509.InvalidVersion):
-            return {"verdict": "Not read", "explanation": "The text holds no certificate in PEM."}
+            return "Not read", "The text holds no certificate in PEM.", {}
     try:
         given = _BESIDE_A_SERIAL.sub("", text)
         serial = given if certificate is None else format_serial(certificate.serial_number)
         found = verification.verify(serial=serial, now=now())
     except CertificateNotFound:
-        explanation = "This service issued no such certificate. Don't trust it."
-        return {"verdict": "Unknown", "explanation": explanation}
+        return "Unknown", "This service issued no such certificate. Don't trust it.", {}
     if certificate is not None and certificate != _issued(found):
         explanation = "It bears the serial number of a certificate of ours, but is another. Don't trust it."
-        return {"verdict": "Forged", "explanation": explanation}
-    return {**_judged(found), "facts": _facts(found)}
+        return "Forged", explanation, {}
+    return (*_judged(found), _facts(found))
 
 
 def _issued(found: Verification) -> x509.Certificate:
@@ -97,22 +101,19 @@ def _issued(found: Verification) -> x509.Certificate:
         return x509.load_pem_x509_certificate(found.certificate.certificate_pem.encode())
 
 
-def _judged(found: Verification) -> dict[str, str]:
+def _judged(found: Verification) -> tuple[str, str]:
     certificate = found.certificate
     is_held = found.status == CertificateStatus.REVOKED and certificate.revocation_reason == HOLD
     if is_held and now() <= certificate.expires_at:
-        return {"verdict": "On hold", "explanation": "The agent is suspended. Don't rely on it now."}
+        return "On hold", "The agent is suspended. Don't rely on it now."
     if found.status == CertificateStatus.REVOKED:
         why = visible(certificate.revocation_reason)
-        return {
-            "verdict": "Revoked",
-            "explanation": f"Since {certificate.revoked_at:%Y-%m-%d %H:%M} UTC: {why}",
-        }
+        return "Revoked", f"Since {certificate.revoked_at:%Y-%m-%d %H:%M} UTC: {why}"
     if found.status == CertificateStatus.EXPIRED:
-        return {"verdict": "Expired", "explanation": f"Since {certificate.expires_at:%Y-%m-%d %H:%M} UTC."}
+        return "Expired", f"Since {certificate.expires_at:%Y-%m-%d %H:%M} UTC."
     if found.environment is Environment.TEST:
-        return {"verdict": "Valid in the test environment", "explanation": "It vouches for nobody."}
-    return {"verdict": "Valid", "explanation": "The agent's identity stands as certified."}
+        return "Valid in the test environment", "It vouches for nobody."
+    return "Valid", "The agent's identity stands as certified."
 
 
 def _facts(found: Verification) -> dict[str, str]:

@@ -41,7 +41,7 @@ def make_agent_key(number: int) -> KeyRef:
 
     def store(session: TokenSession) -> None:
         made: Any = session.session.create_object(attributes)
-        session.handles[key_id] = made.handle
+        session.login.handles[key_id] = made.handle
 
     backend._call("store", backend._sessions(token), store)
     return KeyRef.of(build(Pkcs11Uri(token=token, id=key_id, object=key_pool.LABEL)), pair.public_key())

@@ -10,17 +10,16 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from certificates.pki.identity_extension import IdentityClaims
-from certificates.pki.lint import LeafExpectation
 from certificates.pki.names import authority_name
 from certificates.pki.serials import new_serial
 from certificates.pki.x509 import (
     CertificateProfile,
     CertifiedAgent,
     IssuerInfo,
+    LeafExpectation,
     Validity,
-    issuing_builder,
+    authority_builder,
     leaf_builder,
-    root_builder,
     sign,
 )
 from compliance.core.environments import Environment
@@ -53,14 +52,14 @@ def make_rsa_key(purpose: str) -> rsa.RSAPrivateKey:
 def make_ca() -> SoftwareCa:
     """A root and an issuing CA, both valid now."""
     root_key, issuer_key = make_rsa_key("root"), make_rsa_key("issuer")
-    root = root_builder(
+    root = authority_builder(
         name=authority_name(organization="Example Service", common_name="Test Root"),
         public_key=root_key.public_key(),
         serial=new_serial(Environment.LIVE),
         validity=Validity.lasting(timedelta(days=7300), now=NOW),
     )
     root_info = IssuerInfo(sign(root, root_key), f"{BASE_URL}/v1/ca/root", f"{BASE_URL}/v1/crl/root")
-    issuing = issuing_builder(
+    issuing = authority_builder(
         name=authority_name(organization="Example Service", common_name="Test Issuing CA"),
         public_key=issuer_key.public_key(),
         serial=new_serial(Environment.LIVE),
@@ -104,14 +103,7 @@ def make_leaf_builder(
     expected: LeafExpectation, *, duration: timedelta = timedelta(days=365), now: datetime = NOW
 ) -> x509.CertificateBuilder:
     """The builder of the expected certificate."""
-    return leaf_builder(
-        agent=expected.agent,
-        public_key=expected.public_key,
-        serial=expected.serial,
-        validity=Validity.lasting(duration, now=now),
-        issuer=expected.issuer,
-        profile=expected.profile,
-    )
+    return leaf_builder(expected, validity=Validity.lasting(duration, now=now))
 
 
 def make_leaf(**fields: Any) -> x509.Certificate:

@@ -241,7 +241,7 @@ def test_hold_that_ended_in_revocation_stays_without_a_key(api: ApiClient) -> No
 
     history = history_of(Agent.objects.get(id=agent.id), now=now())
 
-    assert [(version.since, version.certificate_id) for version in history.versions] == [
+    assert [(version.since, version.certificate_id) for version in history] == [
         (START, None), (hours(1), certificate.id), (hours(2), None),
     ]  # fmt: skip
 

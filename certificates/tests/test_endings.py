@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
-from certificates import endings
+from certificates import services
 from certificates.models import Certificate
 from certificates.tests.factories import make_certificate, suspend_agent
 from compliance.core.clock import now
@@ -29,7 +29,7 @@ def test_each_number_of_days_is_announced_once(tenant: Tenant) -> None:
     end = certificate.expires_at
 
     counts = [
-        endings.announce_due(now=end - left)
+        services.announce_due(now=end - left)
         for left in (31 * DAY, 30 * DAY, 29 * DAY, 7 * DAY, 6 * DAY, DAY, DAY / 2, -DAY)
     ]
 
@@ -43,7 +43,7 @@ def test_each_number_of_days_is_announced_once(tenant: Tenant) -> None:
 def test_late_sweep_announces_the_fewest_days_only(tenant: Tenant) -> None:
     certificate = make_certificate(make_agent(tenant))
 
-    counts = [endings.announce_due(now=certificate.expires_at - 5 * DAY) for _ in range(2)]
+    counts = [services.announce_due(now=certificate.expires_at - 5 * DAY) for _ in range(2)]
 
     assert (counts, announced(certificate)) == ([1, 0], [7])
 
@@ -52,10 +52,10 @@ def test_short_life_is_not_announced_at_its_beginning(tenant: Tenant) -> None:
     certificate = make_certificate(make_agent(tenant))
     Certificate.objects.filter(id=certificate.id).update(expires_at=certificate.issued_at + 30 * DAY)
 
-    at_once = endings.announce_due(now=certificate.issued_at + timedelta(minutes=1))
+    at_once = services.announce_due(now=certificate.issued_at + timedelta(minutes=1))
 
     assert at_once == 0
-    assert endings.announce_due(now=certificate.issued_at + 24 * DAY) == 1
+    assert services.announce_due(now=certificate.issued_at + 24 * DAY) == 1
     assert announced(certificate) == [7]
 
 
@@ -68,7 +68,7 @@ def test_renewed_and_held_certificates_are_not_announced(client: ApiClient, tena
     soon = now() + 6 * DAY
     Certificate.objects.filter(id__in=[renewed.id, held.id]).update(expires_at=soon + DAY)
 
-    assert endings.announce_due(now=soon) == 0
+    assert services.announce_due(now=soon) == 0
 
 
 def test_list_is_filtered_by_end(client: ApiClient, tenant: Tenant) -> None:

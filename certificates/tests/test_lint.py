@@ -10,9 +10,9 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtensionOID
 
-from certificates.pki.lint import DraftKey, LeafExpectation, LintError, leaf_findings, sign_leaf
+from certificates.pki.lint import DraftKey, LintError, leaf_findings, sign_leaf
 from certificates.pki.serials import new_serial
-from certificates.pki.x509 import sign
+from certificates.pki.x509 import LeafExpectation, sign
 from certificates.tests.software_ca import (
     NOW,
     make_ca,

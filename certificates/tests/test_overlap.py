@@ -252,7 +252,7 @@ def test_database_refuses_a_third(client: ApiClient, tenant: Tenant) -> None:
 def test_did_document_names_the_successor_at_once(client: ApiClient, tenant: Tenant) -> None:
     old, new = make_overlap(client, tenant)
 
-    versions = history_of(Agent.objects.get(id=old.agent_id), now=now()).versions
+    versions = history_of(Agent.objects.get(id=old.agent_id), now=now())
 
     assert [one.certificate_id for one in versions if one.since <= now()][-1] == new.id
     assert [one.since for one in versions] == sorted(one.since for one in versions)

@@ -11,7 +11,6 @@ from django.conf import settings
 from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
 from certificates import authorities
-from certificates.errors import RootTooShort, RotatedRecently
 from certificates.lists import publication
 from certificates.models import AuthorityState, Certificate, CertificateAuthority, RevocationList
 from certificates.pki import MAX_LIFETIME
@@ -22,6 +21,7 @@ from certificates.tests.factories import make_authorities, make_certificate
 from certificates.tests.test_commands import run
 from certificates.tests.test_tasks import lose_key
 from compliance.core.clock import now
+from compliance.core.errors import Conflict
 from compliance.keys.base import KeyNotFound
 from compliance.tests.client import ApiClient
 from compliance.tests.threads import at_once
@@ -179,7 +179,7 @@ def test_new_root_on_demand_and_when_the_old_one_ends(authority: CertificateAuth
         not_after=now() + timedelta(days=364)
     )
 
-    with pytest.raises(RootTooShort):
+    with pytest.raises(Conflict, match="root CA ends"):
         rotate()
     rotation = rotate(with_root=True)
 
@@ -210,5 +210,5 @@ def test_one_of_several_rotations_at_once_takes_place(committed: None) -> None:
 
     outcomes = at_once(lambda: authorities.rotate(actor=ACTOR, now=now()))
 
-    assert sorted(type(outcome) is RotatedRecently for outcome in outcomes) == [False, True, True, True]
+    assert sorted(type(outcome) is Conflict for outcome in outcomes) == [False, True, True, True]
     assert CertificateAuthority.objects.count() == before + 1

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.db import connections
 from pytest_django.fixtures import Settings
 
 from agents.models import Agent
@@ -12,11 +13,11 @@ from certificates.issuing import key_pool
 from certificates.lists import publication
 from certificates.models import CertificateAuthority, PooledKey, RevocationList
 from certificates.tests.factories import make_intent, make_overdue_certificate, make_revoked_certificate
+from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.tasks import ENVIRONMENT_HEADER
 from compliance.keys.registry import backend_for, reset
-from compliance.stores import redis
 from tenancy.models import Tenant
 
 
@@ -27,7 +28,7 @@ def agent(tenant: Tenant) -> Agent:
 
 ALL = (
     tasks.publish_due_crls,
-    tasks.end,
+    tasks.sweep_ends,
     tasks.fill_key_pool,
     tasks.settle_unfinished,
     tasks.maintain_responders,
@@ -69,7 +70,7 @@ def test_list_waits_for_a_lost_key(tenant: Tenant) -> None:
 def test_expiry_runs_by_the_clock(tenant: Tenant) -> None:
     certificate = make_overdue_certificate(tenant)
 
-    run(tasks.end)
+    run(tasks.sweep_ends)
 
     certificate.refresh_from_db()
     assert certificate.status == "expired"
@@ -83,18 +84,17 @@ def test_pool_is_filled(settings: Settings) -> None:
     assert PooledKey.objects.count() == 1
 
 
-def test_pool_is_filled_without_redis(redis_is_down: None, settings: Settings) -> None:
-    settings.KEY_POOL_SIZE = 1
-
-    assert key_pool.refill(now=now()) == 1
-
-
 def test_one_worker_fills_at_a_time(settings: Settings) -> None:
     settings.KEY_POOL_SIZE = 1
+    other = connections[environments.alias()].copy()
+    with other.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", [key_pool.FILLING])
 
-    with redis.client().lock(redis.key("key-pool", "filling"), timeout=60):
-        run(tasks.fill_key_pool)
-        assert not PooledKey.objects.exists()
+    run(tasks.fill_key_pool)
+    assert not PooledKey.objects.exists()
+    with other.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_unlock(%s)", [key_pool.FILLING])
+    other.close()
     run(tasks.fill_key_pool)
 
     assert PooledKey.objects.count() == 1

@@ -7,7 +7,7 @@ import pytest
 from agents.models import Agent
 from agents.tests.factories import make_agent
 from certificates.issuing import issuance, key_pool
-from certificates.issuing.unfinished import settle
+from certificates.issuing.issuance import settle
 from certificates.models import Issuance, PooledKey
 from certificates.pki.serials import format_serial, new_serial
 from compliance.core.clock import now

@@ -17,7 +17,7 @@ from auditlog.models import AuditEntry
 from auditlog.vocabulary import AuditAction
 from certificates import services
 from certificates.apps import check_agent_keys
-from certificates.issuing import issuance, key_pool, unfinished, wrapped_keys
+from certificates.issuing import issuance, key_pool, wrapped_keys
 from certificates.models import (
     Certificate,
     CertificateAuthority,
@@ -38,6 +38,7 @@ from certificates.tests.factories import (
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
+from compliance.core.errors import Conflict
 from compliance.keys.base import KeyMismatch, KeyNotFound, KeyServiceNotConfigured, KeyStorage, WrappedKey
 from compliance.keys.registry import backend_for
 from compliance.keys.uri import parse
@@ -285,7 +286,7 @@ def test_unfinished_issuance_puts_its_wrapped_key_back(tenant: Tenant) -> None:
     Issuance.objects.update(created_at=now() - timedelta(days=1))
 
     assert wrapped_keys.delete_unnamed(now=now() + timedelta(hours=2)) == 0
-    assert unfinished.settle(now=now()) == 1
+    assert issuance.settle(now=now()) == 1
 
     assert Issuance.objects.get().state == IssuanceState.FAILED
     assert PooledKey.objects.get(key_uri=key.uri).storage == KeyStorage.WRAPPED
@@ -310,7 +311,7 @@ def test_interrupted_rotation_goes_on_and_no_other_begins(tenant: Tenant) -> Non
 
     assert all(signs(certificate) for certificate in certificates)
     assert "3 keys wait" in doctor.keys_wrapped(now()).problem
-    with pytest.raises(wrapped_keys.RotationUnfinished):
+    with pytest.raises(Conflict, match="unfinished"):
         wrapped_keys.rotate(actor=ACTOR, now=now())
     assert wrapped_keys.wrap_waiting() == 3
     assert wrapped_keys.wrap_waiting() == 0

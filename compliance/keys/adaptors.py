@@ -26,11 +26,10 @@ class SignOnly:
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
         return self
 
-    def private_bytes(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise SignsOnly("This private key cannot be exported")
+    def refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise SignsOnly("This private key only signs, and cannot be exported")
 
-    def private_numbers(self) -> NoReturn:
-        raise SignsOnly("This private key cannot be exported")
+    private_bytes = private_numbers = decrypt = exchange = refuse
 
 
 class _BackendKey(SignOnly, Generic[Public]):
@@ -64,9 +63,6 @@ class HsmRSAPrivateKey(_BackendKey[rsa.RSAPublicKey], rsa.RSAPrivateKey):
             raise SignsOnly("This key signs PKCS#1 v1.5 with SHA-256 only")
         return self._sign(data, algorithm, SignatureAlgorithm.RSA_SHA256)
 
-    def decrypt(self, ciphertext: Any, padding: AsymmetricPadding) -> NoReturn:
-        raise SignsOnly("This key only signs")
-
 
 class HsmECPrivateKey(_BackendKey[ec.EllipticCurvePublicKey], ec.EllipticCurvePrivateKey):
     """A P-256 key in a token: ECDSA signatures with SHA-256, in DER."""
@@ -81,9 +77,6 @@ class HsmECPrivateKey(_BackendKey[ec.EllipticCurvePublicKey], ec.EllipticCurvePr
         if not is_ecdsa or not _is_sha256(signature_algorithm.algorithm):
             raise SignsOnly("This key signs ECDSA with SHA-256 only")
         return self._sign(data, signature_algorithm.algorithm, SignatureAlgorithm.ECDSA_SHA256)
-
-    def exchange(self, algorithm: ec.ECDH, peer_public_key: ec.EllipticCurvePublicKey) -> NoReturn:
-        raise SignsOnly("This key only signs")
 
 
 def adapt(backend: KeyBackend, uri: str, public_key: PublicKey) -> HsmRSAPrivateKey | HsmECPrivateKey:

@@ -1,7 +1,4 @@
-"""The contract of a key backend: what an HSM or a KMS does for the rest of the service.
-
-A URI names a key (RFC 7512 for PKCS#11 tokens). `compliance/keys/tests/test_contract.py` tests every backend.
-"""
+"""The contract of a key backend, an HSM or a KMS; a URI names a key (RFC 7512 for PKCS#11 tokens)."""
 
 import hashlib
 import logging
@@ -38,14 +35,11 @@ ED25519: Final = 1  # likewise
 _NUMBER: Final = re.compile(r"-[0-9]{2}\Z")
 RSA_SIZES = (2048, 3072, 4096)
 DIGEST_OCTETS = 32  # SHA-256
-ED25519_OCTETS = 32
 MAX_MESSAGE = 32 * 1024
 """Octets that Ed25519 signs at most: the message itself is sent to the token, not its digest."""
 
 
 class KeyServiceUnavailable(Unavailable):
-    """503: the key service cannot do the operation now; try again later."""
-
     message = "KMS signing service unavailable"
 
 
@@ -134,18 +128,6 @@ class WrappedKey:
 
 
 @dataclass(frozen=True)
-class Ed25519KeyRef:
-    """A generated Ed25519 key: its URI and its public key in 32 octets (RFC 8032 §5.1.5)."""
-
-    uri: str
-    public: bytes
-
-    @property
-    def public_key(self) -> ed25519.Ed25519PublicKey:
-        return ed25519.Ed25519PublicKey.from_public_bytes(self.public)
-
-
-@dataclass(frozen=True)
 class StoredKey:
     """The objects stored for one key; a public one alone is left over from an interruption."""
 
@@ -211,10 +193,7 @@ class KeyBackend(ABC):
         """Return whether the last call to the token did not fail."""
 
     def generate_rsa(self, bits: int = 2048, *, label: str, spread: bool = False) -> KeyRef:
-        """Generate an RSA key pair that can only sign; raises ValueError for a size not in `RSA_SIZES`.
-
-        `spread` is for the many keys of agents: they are stored where they do not slow down others.
-        """
+        """Generate an RSA key that only signs, in a shard if `spread`; raises ValueError for another size."""
         if bits not in RSA_SIZES:
             raise ValueError(f"RSA keys have {RSA_SIZES} bits, not {bits}")
         if not spread:
@@ -229,14 +208,10 @@ class KeyBackend(ABC):
         return self.generate_in(other, bits, label, keep_public=False)
 
     def generate_ec(self, *, label: str) -> KeyRef:
-        """Generate a P-256 key pair that can only sign."""
         return self.generate_in(self.main_label, P256, label, keep_public=True)
 
-    def generate_ed25519(self, *, label: str) -> Ed25519KeyRef:
-        """Generate an Ed25519 key pair that can only sign."""
-        key = self.generate_in(self.main_label, ED25519, label, keep_public=True)
-        # The public key is the end of its SubjectPublicKeyInfo (RFC 8410 §4).
-        return Ed25519KeyRef(key.uri, key.spki[-ED25519_OCTETS:])
+    def generate_ed25519(self, *, label: str) -> KeyRef:
+        return self.generate_in(self.main_label, ED25519, label, keep_public=True)
 
     @abstractmethod
     def make_wrapping_key(self, label: str) -> WrappingKeyRef:
@@ -248,11 +223,7 @@ class KeyBackend(ABC):
 
     @abstractmethod
     def sign_wrapped(self, key: WrappedKey, digest: bytes) -> bytes:
-        """Sign a digest by `RSA_SHA256` with a wrapped key.
-
-        Raises `KeyMismatch` if the blob holds another key than `key.key`, `KeyNotFound` if the wrapping key
-        is gone, and ValueError as `sign_digest`.
-        """
+        """Sign a digest by `RSA_SHA256`; raises `KeyMismatch`, `KeyNotFound`, ValueError as `sign_digest`."""
 
     @abstractmethod
     def wrap_anew(self, wrapped: WrappedKey, to: WrappingKeyRef) -> WrappedKey:
@@ -264,17 +235,13 @@ class KeyBackend(ABC):
 
     @abstractmethod
     def sign_ed25519(self, uri: str, message: bytes) -> bytes:
-        """Sign a message as it is, in 64 octets (pure Ed25519, RFC 8032 §5.1.6).
-
-        Raises `KeyNotFound`, and ValueError for more than `MAX_MESSAGE` octets.
-        """
+        """Sign up to `MAX_MESSAGE` octets in 64 (RFC 8032 §5.1.6); raises `KeyNotFound`, ValueError."""
 
     @abstractmethod
     def spki(self, uri: str) -> bytes:
         """Read the public key as SubjectPublicKeyInfo DER; raises `KeyNotFound`."""
 
     def public_key(self, uri: str) -> AnyPublicKey:
-        """Read the public key; raises `KeyNotFound`."""
         return cast("AnyPublicKey", load_der_public_key(self.spki(uri)))
 
     @abstractmethod
@@ -294,7 +261,6 @@ class KeyBackend(ABC):
         """Make the missing places for spread keys, where settings allow it; return how many there are."""
 
     def problems(self) -> list[str]:
-        """Describe each part of the key service that is missing, for an operator."""
         present = self.present_tokens()
         absent = [label for label in self.wanted_shards if label not in present]
         if len(absent) in (0, len(self.wanted_shards)):
@@ -317,10 +283,7 @@ class KeyBackend(ABC):
         return token
 
     def sign(self, uri: str, data: bytes, algorithm: SignatureAlgorithm) -> bytes:
-        """Hash and sign: RSA as in RFC 8017 §8.2 (PKCS#1 v1.5), ECDSA as DER (RFC 3279 §2.2.3).
-
-        Only the digest is sent, so a large CRL costs no more than a small one. Raises `KeyNotFound`.
-        """
+        """Hash here and sign: PKCS#1 v1.5, or ECDSA as DER (RFC 3279 §2.2.3); raises `KeyNotFound`."""
         return self.sign_digest(uri, hashlib.sha256(data).digest(), algorithm)
 
     def _pick_shard(self, *, besides: str = "") -> str:
@@ -333,10 +296,7 @@ _kept: WeakSet[Any] = WeakSet()
 
 
 def reset_in_children(owner: Any) -> None:
-    """Call `owner.reset_after_fork()` in every child forked from this process, while `owner` exists.
-
-    Its threads, locks and connections must not be used there.
-    """
+    """Call `owner.reset_after_fork()` in forked children: threads, locks and connections are the parent's."""
     _kept.add(owner)
 
 

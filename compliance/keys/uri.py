@@ -1,7 +1,4 @@
-"""PKCS#11 URIs (RFC 7512) such as `pkcs11:token=live;object=agent-018f;id=%9A%00%FF;type=private`.
-
-Query attributes, such as `pin-value`, are refused, so that no PIN gets into a row or a log.
-"""
+"""PKCS#11 URIs (RFC 7512), without query attributes such as `pin-value`: no PIN gets into a row or a log."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -44,7 +41,12 @@ def parse(text: str) -> Pkcs11Uri:
         raise InvalidUri("not a pkcs11: URI")
     if "?" in text:
         raise InvalidUri("query attributes are not accepted")
-    attributes = _attributes(text.removeprefix(SCHEME))
+    attributes: dict[str, bytes] = {}
+    for part in text.removeprefix(SCHEME).split(";"):
+        name, separator, value = part.partition("=")
+        if not separator or name not in KNOWN_ATTRIBUTES or name in attributes:
+            raise InvalidUri(f"attribute {name[:32]!r} is malformed, unknown or repeated")
+        attributes[name] = unquote_to_bytes(value)
     if not attributes.get("token") or not attributes.get("id"):
         raise InvalidUri("token and id are required")
     try:
@@ -54,13 +56,3 @@ def parse(text: str) -> Pkcs11Uri:
         return Pkcs11Uri(token=attributes["token"].decode(), object=label, id=attributes["id"], type=kind)
     except UnicodeDecodeError as error:
         raise InvalidUri("a name is not UTF-8") from error
-
-
-def _attributes(path: str) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
-    for part in path.split(";"):
-        name, separator, value = part.partition("=")
-        if not separator or name not in KNOWN_ATTRIBUTES or name in found:
-            raise InvalidUri(f"attribute {name[:32]!r} is malformed, unknown or repeated")
-        found[name] = unquote_to_bytes(value)
-    return found

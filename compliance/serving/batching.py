@@ -1,8 +1,4 @@
-"""Batching in the event loop: what arrives while a group is worked on makes the next group.
-
-Groups grow with the load by themselves: a lone item waits for no other, and a thousand items a second cost
-some tens of round trips.
-"""
+"""Batching in the event loop: what arrives while a group is worked on makes the next group."""
 
 import asyncio
 import logging
@@ -74,7 +70,6 @@ class Batcher(Generic[Item, Outcome]):
         return future
 
     async def finish(self) -> None:
-        """Return when nothing waits any more."""
         if self._task is not None:
             await self._task
 

@@ -58,10 +58,7 @@ class DjangoProcess:
 
     @classmethod
     def fork(cls, application: WsgiApplication, *, threads: int, inherited: Sequence[int]) -> Self:
-        """Fork the process, which keeps none of the `inherited` files.
-
-        This one must have no other threads yet. The new one ends with it, however that one ends.
-        """
+        """Fork the process, before other threads, without the `inherited` files; it ends with this one."""
         pairs = [socket.socketpair() for _ in range(threads)]
         parent = os.getpid()
         pid = os.fork()
@@ -80,10 +77,7 @@ class DjangoProcess:
         return cls([ours for ours, _ in pairs], pid=pid)
 
     async def answer(self, request: Received, holder: Hashable) -> Answer:
-        """The application's answer to the request of a holder, as a rule a tenant.
-
-        Raises: DjangoLost when its process has ended; AllTaken when no thread came free.
-        """
+        """The application's answer to a holder's request. Raises: DjangoLost, AllTaken."""
         slot = await self._slots.wait(holder, seconds=WAIT_SECONDS)
         one = self._free.pop()
 
@@ -95,7 +89,6 @@ class DjangoProcess:
         return await asyncio.shield(asyncio.ensure_future(_ask(one, request, end)))
 
     def close(self) -> None:
-        """End, once the requests under way are answered."""
         for one in self._sockets:
             # A read under way keeps uvloop's socket open after close(), and the views waiting for its end.
             with suppress(OSError):
@@ -195,7 +188,6 @@ def serve_socket(application: WsgiApplication, slot: socket.socket) -> None:
 
 
 def answer_of(application: WsgiApplication, request: Received) -> Answer | OpenAnswer:
-    """The application's answer, perhaps with its body still to be made; 500 where it met a defect."""
     with correlation.use(request.correlation):
         try:
             return begin(application, environ_of(request))

@@ -30,10 +30,7 @@ MOST_DEFERRED = 200  # questions of one tenant that may wait for one
 
 
 class DeferredThreads:
-    """The threads of one environment for questions that take longer than their group, of several endpoints.
-
-    A tenant has its share of them, whatever endpoints it asks.
-    """
+    """One environment's threads for slow questions of all endpoints, of which a tenant has its share."""
 
     def __init__(self) -> None:
         self.threads = ThreadPoolExecutor(DEFERRED_THREADS, thread_name_prefix="fast-path-deferred")
@@ -46,10 +43,7 @@ class DeferredThreads:
 
 
 class Work:
-    """Has the questions of an endpoint in one environment answered group by group.
-
-    A thread does it, but for a `LoopEndpoint` the event loop, unless the work uses the ORM.
-    """
+    """Has an endpoint's questions answered in groups, by a thread or, without the ORM, by the loop."""
 
     def __init__(
         self, endpoint: Endpoint[Any, Any], environment: Environment, deferred: DeferredThreads
@@ -125,7 +119,6 @@ class Executors:
         self._deferred: dict[Environment, DeferredThreads] = {}
 
     def of(self, endpoint: Endpoint[Any, Any], environment: Environment) -> Work:
-        """The worker of an endpoint in an environment."""
         name = type(endpoint), environment
         if name not in self._workers:
             deferred = self._deferred.setdefault(environment, DeferredThreads())

@@ -39,8 +39,6 @@ _Costs = tuple[tuple[Caller, int], ...]
 
 
 class KeyFinder(Protocol):
-    """Finds API keys for the event loop."""
-
     async def find(self, request: GateRequest, secret: str) -> tuple[Environment, Credential] | None:
         """The key that a request presents, with its environment; None where the view has to judge it."""
 
@@ -61,7 +59,6 @@ class FastPath:
         self._executors = Executors()
 
     async def close(self) -> None:
-        """Finish what waits, and close the connections."""
         await self._executors.close()
         await self._client.close()
         self._keys.close()
@@ -103,7 +100,6 @@ class FastPath:
         return None if found is None else call._replace(environment=found[0], key=found[1])
 
     async def _served(self, call: "_Call") -> Answer:
-        """Count the call, do the work and show the outcome, or the error it met."""
         limit = None
         try:
             limit = await self._counts.ask(call.costs)
@@ -113,7 +109,9 @@ class FastPath:
             if (rest := call.endpoint.requests_in(question) - counted) > 0:
                 limit = await self._counts.ask(((caller, rest),))
                 _throttle(limit)
-            outcome = await self._outcome(call, question)
+            environment = call.environment or call.endpoint.environment_of(question)
+            tenant_id = None if call.key is None else call.key.tenant_id
+            outcome = await self._executors.of(call.endpoint, environment).ask(question, tenant_id)
             body, more = call.endpoint.show(outcome), call.endpoint.headers_of(outcome)
         except (QueueFull, AllTaken):
             return call.refused(limit, Unavailable(call.endpoint.full, retry_after=1))
@@ -132,13 +130,6 @@ class FastPath:
         asked = EndpointRequest(now(), call.parameter, {}, body, tenant_id, headers, key_id)
         with environments.use(call.environment) if call.environment else nullcontext():
             return endpoint.read(asked)
-
-    async def _outcome(self, call: "_Call", question: Any) -> Any:
-        """Raises: ServiceError, QueueFull, AllTaken."""
-        endpoint = call.endpoint
-        environment = call.environment or endpoint.environment_of(question)
-        tenant_id = None if call.key is None else call.key.tenant_id
-        return await self._executors.of(endpoint, environment).ask(question, tenant_id)
 
     def _route(self, received: Received) -> tuple[Endpoint[Any, Any] | None, str]:
         method = "GET" if received.method == "HEAD" else received.method
@@ -171,7 +162,6 @@ class _Call(NamedTuple):
 
     @property
     def costs(self) -> _Costs:
-        """Whom the rate limits count, and how much."""
         bucket, octets = self.endpoint.bucket, len(self.body)
         identity = gate.client_address(self.request) if self.key is None else str(self.key.id)
         counted = (Caller(bucket, identity), rate_limits.cost_of(octets, bucket))
@@ -206,7 +196,6 @@ def _throttle(limit: RateLimit) -> None:
 
 
 def _is_plain(endpoint: Endpoint[Any, Any], received: Received, headers: Mapping[str, str]) -> bool:
-    """Whether the request has no more to it than an endpoint's definition reads."""
     if received.query or len(headers) != len(received.headers):
         return False
     if endpoint.method != "POST":

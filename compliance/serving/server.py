@@ -48,7 +48,6 @@ class Server:
         self._unanswered = 0
 
     async def close(self) -> None:
-        """Close connections, once the requests under way are answered."""
         if self._fast_path is not None:
             await self._fast_path.close()
         self._views.close()
@@ -83,6 +82,5 @@ class Server:
 
 
 def refused(request: Received, refusal: refusals.Refusal) -> Answer:
-    """Count a refusal that no view gives, and return its answer."""
     note_answer(method=request.method, route=UNROUTED, status=refusal.status, seconds=0.0)
     return refusal.at(request.path)

@@ -22,10 +22,6 @@ def spare_garbage_collection() -> None:
 
 
 def spare_memory() -> bool:
-    """Have threads share arenas, and large pieces never stay in one; whether the C library took both.
-
-    An arena for each thread keeps what that thread's largest batch once needed: some 20 MB a process.
-    A C library other than glibc is left as it is.
-    """
+    """Have threads share glibc's arenas, which else keep each one's largest batch; return whether it did."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     return mallopt is not None and bool(mallopt(M_ARENA_MAX, ARENAS) and mallopt(M_MMAP_THRESHOLD, LARGE))

@@ -48,16 +48,11 @@ class LoopWorker(Worker):
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
     def run(self) -> None:
-        """Serve until gunicorn ends the worker or is gone itself, or the views' process has ended.
-
-        The views' process inherits how long the worker waits for a database.
-        """
+        """Serve until gunicorn ends the worker or is gone, or the process of the views has ended."""
         environments.limit_process(environments.SERVING_SECONDS)
         site: Site = self.wsgi
         views = DjangoProcess.fork(
-            site.application,
-            threads=settings.WEB_THREADS,
-            inherited=[one.fileno() for one in self.sockets],
+            site.application, threads=settings.WEB_THREADS, inherited=[one.fileno() for one in self.sockets]
         )
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(self._serve(views, site.fast_path()))

@@ -15,10 +15,7 @@ WsgiApplication = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
 
 def environ_of(request: Received) -> Environ:
-    """The request as a WSGI environment.
-
-    Headers with an underscore in the name are left out: `X_Forwarded_For` is not `X-Forwarded-For`.
-    """
+    """The WSGI environment, without headers with an underscore: `X_Forwarded_For` is another name."""
     name, port = request.server
     environ: Environ = {
         "REQUEST_METHOD": request.method,
@@ -59,10 +56,7 @@ class OpenAnswer:
 
 
 def begin(application: WsgiApplication, environ: Environ) -> Answer | OpenAnswer:
-    """The application's answer; one of Django's streaming responses of unknown length stays open.
-
-    An answer that has no body (304 to a file) is of that class too, and has nothing to stream.
-    """
+    """The application's answer; left open if Django streams a body of unknown length, and there is one."""
     told: list[tuple[int, Headers]] = []
 
     def start_response(status: str, headers: Headers, exc_info: Any = None) -> None:

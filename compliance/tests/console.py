@@ -3,7 +3,6 @@
 from datetime import timedelta
 from typing import Any
 from urllib.parse import quote
-from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.test import Client
@@ -12,14 +11,13 @@ from django.urls import reverse
 from agents.models import Agent
 from agents.tests.factories import make_agent, make_blueprint
 from auditlog.vocabulary import Actor
-from certificates.models import EndedHold, Issuance, OcspResponder, PooledKey, RevocationList
+from certificates.models import EndedHold, Issuance, OcspResponder, RevocationList
 from certificates.tests.factories import make_certificate
 from compliance.console.addresses import prefix_of, within
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.encryption import encrypt
 from compliance.core.environments import Environment
-from compliance.core.identifiers import new_id_at
 from compliance.core.plain_text import is_plain_text
 from delegation.issuers.tests.factories import make_issuer
 from delegation.lifecycle import KeyStatus
@@ -200,7 +198,6 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
 
 def _authority_rows(agent: Agent, label: str) -> dict[str, Any]:
     certificate = make_certificate(agent)
-    # The last that an issuance would take, as it is no real key.
     tomorrow = now() + timedelta(days=1)
     return {
         "certificates_certificate": certificate,
@@ -214,9 +211,6 @@ def _authority_rows(agent: Agent, label: str) -> dict[str, Any]:
             held_at=tomorrow,
             ended_at=tomorrow,
             crl_entry=b"",
-        ),
-        "certificates_pooledkey": PooledKey.objects.create(
-            id=UUID(new_id_at(tomorrow)), key_uri=f"pkcs11:object={label}", spki=b"", created_at=tomorrow
         ),
         "delegation_issuedtoken": make_issued_token(agent, principal="".join(filter(is_plain_text, label))),
         "delegation_tokenkey": TokenKey.objects.create(

@@ -35,7 +35,7 @@ REASONS: Final = {
         "compliance/keys/hosts/server.py: self._connections",
         "compliance/keys/pkcs11/backend.py: self._calls",
         "compliance/keys/pkcs11/backend.py: self._generations",
-        "compliance/keys/pkcs11/call_threads.py: _run",
+        "compliance/keys/pkcs11/call_threads.py: run",
         "compliance/keys/pkcs11/call_threads.py: self._idle",
         "compliance/keys/pkcs11/call_threads.py: self._queue",
         "compliance/keys/pkcs11/call_threads.py: self._slots",

@@ -198,11 +198,6 @@ def test_publication(victims: Victims) -> None:
         numbers.append(served(authority).number)
         if not has_died:
             break
-        authority.refresh_from_db()
-        if authority.crl_lease_until is not None:
-            assert publication.publish(authority_id=authority.id, actor=ACTOR, now=now()) is None
-            # What its end would do in a minute.
-            CertificateAuthority.objects.filter(id=authority.id).update(crl_lease_until=now())
         if publication.lists_are_due(authority_id=authority.id, now=now()):
             made = publication.publish(authority_id=authority.id, actor=ACTOR, now=now())
             assert made is not None
@@ -267,8 +262,7 @@ def test_rotation(victims: Victims) -> None:
 
 
 def finish_lists() -> None:
-    """What beat does when the dead process's lease has run out."""
-    CertificateAuthority.objects.update(crl_lease_until=None, crl_lease_holder=None)
+    """What beat does after the process has died."""
     publication.publish_due(actor=ACTOR, now=now())
 
 

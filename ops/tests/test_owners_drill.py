@@ -23,7 +23,7 @@ EVENTS = ["agent.strike", "agent.suspended", "certificate.expiring"]
 ENDING = """
 import time
 from datetime import timedelta
-from certificates import endings
+from certificates import services
 from certificates.models import Certificate
 from compliance.core import environments
 from compliance.core.clock import now
@@ -31,7 +31,7 @@ with environments.use(environments.Environment.LIVE):
     moved = {{"issued_at": now() - timedelta(days=300), "expires_at": now() + timedelta(days=6)}}
     Certificate.objects.filter(agent_id="{agent}").update(**moved)
     print(time.time())
-    endings.announce_due(now=now())
+    services.announce_due(now=now())
 """
 
 

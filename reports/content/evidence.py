@@ -125,7 +125,7 @@ def gather(frame: Frame) -> Facts:
         archives=tuple(spans[:LISTED]),
         covered_from=covered_from(frame, spans),
         entries_from=entries_from(frame),
-        is_log_guarded=guards.are_in_force(),
+        is_log_guarded=not guards.not_in_force(),
         **_agent_counts(frame, agents, events),
         **_certificate_counts(frame, certificates),
         **_event_facts(frame, events),

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from auditlog.disposal import erasing
 from auditlog.leaves import ERASABLE
+from auditlog.models import AuditEntry
 from auditlog.vocabulary import Actor
 from compliance.core.commands import ServiceCommand
 
@@ -31,7 +32,8 @@ class Command(ServiceCommand):
         parser.add_argument("--reason", required=True, help="stands in the entry that records the erasure")
 
     def run(self, *, now: datetime, **options: Any) -> list[dict[str, Any]]:
-        found = options["entry"] or erasing.entries_by(options["actor"])
+        by_actor = AuditEntry.objects.filter(actor_id=options["actor"]).order_by("created_at", "id")
+        found = options["entry"] or list(by_actor.values_list("id", flat=True))
         parts = options["part"] or (ERASABLE if options["entry"] else ["actor_id"])
         actor, reason = Actor.system("audit_erase"), options["reason"]
         return [

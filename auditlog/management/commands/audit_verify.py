@@ -54,7 +54,11 @@ class Command(ServiceCommand):
 
     def run(self, *, now: datetime, **options: Any) -> list[Verdict]:
         try:
-            demands = _demands(options)
+            own = settings.AUDIT_WITNESS_POLICY
+            path = options["policy"] or (Path(own) if own else None)
+            policy = Policy.parse(path.read_bytes()) if path else None
+            against = [(str(file), Note.parse(file.read_bytes())) for file in options["against"]]
+            demands = Demands([VerifierKey.parse(key) for key in options["key"]], policy, against)
             verdicts = []
             for environment in Environment:
                 if options["environment"] in (None, environment):
@@ -110,14 +114,4 @@ class Command(ServiceCommand):
         self.stdout.write("  " + "  ".join(f"{name}={value}" for name, value in verdict.counts.items()))
 
     def _fail(self, message: str, code: int) -> None:
-        """Whatever prevents a verification, nothing can be told."""
         super()._fail(message, EXIT_CODES[LogOutcome.CANNOT_TELL])
-
-
-def _demands(options: dict[str, Any]) -> Demands:
-    """Read keys, policy and checkpoints. Raises: TlogError, OSError."""
-    own = settings.AUDIT_WITNESS_POLICY
-    path = options["policy"] or (Path(own) if own else None)
-    policy = Policy.parse(path.read_bytes()) if path else None
-    against = [(str(file), Note.parse(file.read_bytes())) for file in options["against"]]
-    return Demands([VerifierKey.parse(key) for key in options["key"]], policy, against)

@@ -10,8 +10,15 @@ from django.conf import settings
 
 from certificates.models import Certificate
 from certificates.pki.identity_extension import IdentityClaims, InvalidExtension
-from certificates.pki.lint import LeafExpectation, is_issued_by, leaf_findings
-from certificates.pki.x509 import CertificateProfile, CertifiedAgent, PublicKey, Validity, read_claims
+from certificates.pki.lint import is_issued_by, leaf_findings
+from certificates.pki.x509 import (
+    CertificateProfile,
+    CertifiedAgent,
+    LeafExpectation,
+    PublicKey,
+    Validity,
+    read_claims,
+)
 from compliance.core.commands import CheckCommand
 
 
@@ -35,7 +42,6 @@ class Command(CheckCommand):
 
 
 def findings(row: Certificate) -> list[str]:
-    """Return the faults of a stored certificate; empty when all is well."""
     profile = CertificateProfile(settings.OID_ARC)
     try:
         certificate = x509.load_pem_x509_certificate(row.certificate_pem.encode("ascii"))

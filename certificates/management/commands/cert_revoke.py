@@ -35,14 +35,9 @@ class Command(ServiceCommand):
         )
         renamed = {"reason": "revocation_reason", "code": "revocation_code"}
         shown = fields(revoked, "serial_number", "status", "revoked_at", **renamed)
-        return {**shown, "crl_number": _published(revoked, actor, now)}
-
-
-def _published(revoked: Certificate, actor: Actor, now: datetime) -> int | None:
-    """The number of the list that shows it; None if another process makes it or the HSM does not answer."""
-    try:
-        published = publication.publish(authority_id=revoked.authority_id, actor=actor, now=now)
-    except Unavailable as error:
-        log.warning("revoked, but the list is not published yet: %s", error.message)
-        return None
-    return published.number if published else None
+        published = None  # also while another process makes the list
+        try:
+            published = publication.publish(authority_id=revoked.authority_id, actor=actor, now=now)
+        except Unavailable as error:
+            log.warning("revoked, but the list is not published yet: %s", error.message)
+        return {**shown, "crl_number": published.number if published else None}

@@ -8,7 +8,7 @@ from typing import Any
 from auditlog.vocabulary import Actor
 from certificates.lists import resuming
 from certificates.lists.resuming import KeptList, parse_list, recognized
-from compliance.core.commands import ServiceCommand
+from compliance.core.commands import ServiceCommand, fields
 from compliance.core.errors import Invalid
 
 
@@ -34,20 +34,11 @@ class Command(ServiceCommand):
     def run(self, *, now: datetime, **options: Any) -> list[dict[str, Any]]:
         kept = [_read(path) for path in options["list"]]
         resumed = resuming.resume(kept=kept, actor=Actor.system("crl_resume"), now=now)
-        return [
-            {
-                "authority": each.authority.common_name,
-                "last_known": each.last_known,
-                "number": each.number,
-                "revoked_again": list(each.revoked_again),
-                "unknown": list(each.unknown),
-            }
-            for each in resumed
-        ]
+        names = ("last_known", "number", "revoked_again", "unknown")
+        return [fields(each, *names, authority="authority.common_name") for each in resumed]
 
 
 def _read(path: Path) -> KeptList:
-    """Read a list of the current environment. Raises: Invalid."""
     try:
         found = recognized(parse_list(path.read_bytes()))
     except OSError as error:

@@ -1,6 +1,5 @@
 """`crl_show`: the published revocation lists."""
 
-from argparse import ArgumentParser
 from datetime import datetime
 from typing import Any
 
@@ -18,13 +17,8 @@ class Command(ServiceCommand):
     help = "Show the newest list of each scope (full, delta, shards) of every CA that signs lists."
     takes_environment = True
 
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--scope", help="only this one: full, delta, shard-0 …")
-
     def run(self, *, now: datetime, **options: Any) -> list[dict[str, Any]]:
         lists = RevocationList.objects.filter(authority__in=CertificateAuthority.objects.publishing(now))
-        if options["scope"]:
-            lists = lists.filter(scope=options["scope"])
         # `shard-2` before `shard-10`
         newest = lists.annotate(length=Length("scope")).order_by("authority_id", "length", "scope", "-number")
         return [

@@ -85,8 +85,8 @@ def test_operator_opens_every_list_and_form(acme: Tenant, environment: Environme
 def test_every_table_of_the_service_has_a_page() -> None:
     ours = [model for model in apps.get_models() if model.__module__.split(".")[0] in ROOMS]
     # Kept answers, what the service makes of events, spans and reviews, for its own use, the octets of
-    # revocation lists, the signatures of agent cards, and what the pages of the audit log, its tree,
-    # deliveries, incidents and users show.
+    # revocation lists, the signatures of agent cards, keys made in advance, and what the pages of the audit
+    # log, its tree, deliveries, incidents and users show.
     derived = {
         "agent_keys_agentkey",
         "agents_blueprintrenewal",
@@ -101,6 +101,7 @@ def test_every_table_of_the_service_has_a_page() -> None:
         "auditlog_witnessstate",
         "certificates_revocationlistpart",
         "certificates_signedcard",
+        "certificates_pooledkey",
         "certificates_wrappedagentkey",
         "certificates_wrappingkey",
         "delegation_issuedcredential",

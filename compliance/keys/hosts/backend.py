@@ -45,8 +45,6 @@ class KeyHostAway(KeyServiceUnavailable):
 
 
 class KeyHostClient:
-    """Calls to the key host `number` from any thread."""
-
     def __init__(self, folder: Path, number: int, environment: Environment) -> None:
         self.number = number
         self._folder, self._environment = folder, environment
@@ -101,7 +99,7 @@ class KeyHostClient:
                 with connection:
                     seconds = SECONDS.get(request.operation, CALL_SECONDS)
                     protocol.send(connection, request, seconds=seconds)
-                    return protocol.receive_response(connection, seconds=seconds)
+                    return protocol.receive(connection, KeyHostResponse, seconds=seconds)
         except OSError as error:
             logger.warning("Key host %d went away: %s", self.number, error or type(error).__name__)
             raise KeyServiceUnavailable from error

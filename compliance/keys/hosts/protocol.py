@@ -1,8 +1,4 @@
-"""What key hosts and their callers share: messages, and sockets in a folder that only their user may enter.
-
-A connection carries one request, which ends when its caller ends writing, and one response. A message that is
-torn, too long or of another shape ends its connection and nothing else.
-"""
+"""Messages of key hosts and callers, one each a connection, on sockets in a folder of their user."""
 
 import os
 import socket
@@ -13,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, get_type_hints
+from typing import Any, Final, TypeVar, get_type_hints
 
 import msgspec
 
@@ -35,7 +31,6 @@ OPERATIONS: Final[dict[str, Callable[..., Any]]] = {
         *(Pkcs11Backend.check, Pkcs11Backend.check_open, Pkcs11Backend.make_tokens),
     )
 }
-"""All that a key host does for others."""
 ERRORS: Final[dict[str, type[Exception]]] = {
     error.__name__: error
     for error in (
@@ -57,8 +52,6 @@ class ForeignOwner(OSError):
 
 
 class KeyHostRequest(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """One of `OPERATIONS` on the keys of an environment."""
-
     environment: Environment
     operation: str
     arguments: msgspec.Raw
@@ -73,6 +66,8 @@ class KeyHostResponse(msgspec.Struct, frozen=True, array_like=True, forbid_unkno
     retry_after: int | None = None
 
 
+Message = TypeVar("Message", KeyHostRequest, KeyHostResponse)
+LONGEST: Final = {KeyHostRequest: MAX_REQUEST, KeyHostResponse: MAX_RESPONSE}
 encode: Final = msgspec.msgpack.Encoder().encode
 
 
@@ -94,35 +89,23 @@ def types_of(operation: str) -> tuple[Any, Any]:
 
 
 def send(connection: socket.socket, message: KeyHostRequest | KeyHostResponse, *, seconds: float) -> None:
-    """Send the only message of this side."""
     connection.settimeout(seconds)
     connection.sendall(encode(message))
     connection.shutdown(socket.SHUT_WR)
 
 
-def receive_request(connection: socket.socket, *, seconds: float) -> KeyHostRequest:
-    """Read a request within `seconds`; raises OSError, also if it is too long."""
-    request: KeyHostRequest = decode(_receive(connection, MAX_REQUEST, seconds), KeyHostRequest)
-    return request
-
-
-def receive_response(connection: socket.socket, *, seconds: float) -> KeyHostResponse:
-    """Read a response within `seconds`; raises OSError, also if it is too long."""
-    response: KeyHostResponse = decode(_receive(connection, MAX_RESPONSE, seconds), KeyHostResponse)
-    return response
-
-
-def _receive(connection: socket.socket, most: int, seconds: float) -> bytes:
-    """Read the other side's only message to its end."""
+def receive(connection: socket.socket, kind: type[Message], *, seconds: float) -> Message:
+    """Read the other side's only message, within `seconds`; raises OSError, also if it is too long."""
     payload, deadline = bytearray(), time.monotonic() + seconds
-    while len(payload) <= most:
+    while len(payload) <= LONGEST[kind]:
         left = deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError("the message took too long")
         connection.settimeout(left)
         part = connection.recv(MAX_REQUEST)
         if not part:
-            return bytes(payload)
+            message: Message = decode(bytes(payload), kind)
+            return message
         payload += part
     raise ConnectionLost("the message is too long")
 

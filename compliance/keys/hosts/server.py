@@ -33,12 +33,6 @@ REST_SECONDS: Final = 0.1  # after a connection that could not be accepted
 LAST_RESPONSES_SECONDS: Final = 0.05  # for responses on their way when the host ends
 
 
-class KeyHostRunsAlready(Conflict):
-    """409: another process is this key host."""
-
-    message = "This key host runs already"
-
-
 class KeyHostServer:
     """Serve the socket of host `number` in `folder`, each request in a thread."""
 
@@ -51,7 +45,7 @@ class KeyHostServer:
         self._is_stopping = False
 
     def run(self) -> None:
-        """Start the module, then serve until SIGTERM or SIGINT; raises `KeyHostRunsAlready`."""
+        """Start the module, then serve until SIGTERM or SIGINT; raises `Conflict` if it runs already."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop)
         protocol.make_folder(self._folder)
@@ -59,7 +53,7 @@ class KeyHostServer:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                raise KeyHostRunsAlready from error
+                raise Conflict("This key host runs already") from error
             try:
                 with self._module.entered():
                     pass
@@ -102,11 +96,10 @@ class KeyHostServer:
                 connection.close()
 
     def _serve(self, connection: socket.socket) -> None:
-        """Serve one connection; an error on it ends it alone."""
         with connection:
             try:
                 protocol.require_same_user(connection)
-                request = protocol.receive_request(connection, seconds=MESSAGE_SECONDS)
+                request = protocol.receive(connection, KeyHostRequest, seconds=MESSAGE_SECONDS)
                 protocol.send(connection, self._respond(request), seconds=MESSAGE_SECONDS)
             except ConnectionLost as error:
                 logger.debug("A connection ended: %s", error)
@@ -116,7 +109,6 @@ class KeyHostServer:
                 self._connections.release()
 
     def _respond(self, request: KeyHostRequest) -> KeyHostResponse:
-        """Perform a request; its every error becomes a response."""
         types, _ = protocol.types_of(request.operation)
         arguments = protocol.decode(request.arguments, types)
         try:

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from time import monotonic
 from typing import Any, Final, TypeVar
 
@@ -15,16 +16,6 @@ from pkcs11 import Attribute, KeyType, Mechanism, ObjectClass, PKCS11Error
 from compliance.core.environments import Environment
 from compliance.core.identifiers import new_id
 from compliance.keys import base
-from compliance.keys.base import (
-    ED25519,
-    P256,
-    AnyPublicKey,
-    KeyNotFound,
-    KeyServiceNotConfigured,
-    KeyServiceUnavailable,
-    is_shard,
-    main_token,
-)
 from compliance.keys.pkcs11 import objects
 from compliance.keys.pkcs11.call_threads import CallThreads, CallTimeout
 from compliance.keys.pkcs11.module import Pkcs11Module, module_at
@@ -40,12 +31,7 @@ from compliance.keys.pkcs11.token import (
     TokenSession,
     TokenSessions,
 )
-from compliance.keys.pkcs11.wrapping import (
-    make_wrapped,
-    make_wrapping_key,
-    sign_wrapped,
-    wrap_anew,
-)
+from compliance.keys.pkcs11.wrapping import make_wrapped, make_wrapping_key, sign_wrapped, wrap_anew
 from compliance.keys.uri import Pkcs11Uri, build, parse
 from compliance.observing import metrics
 
@@ -65,8 +51,8 @@ RESTART_SHARE: Final = 20
 LONGEST_RESTART_PAUSE: Final = 60.0
 
 CURVES: Final = {
-    P256: (KeyType.EC, objects.P256_PARAMETERS),
-    ED25519: (KeyType.EC_EDWARDS, objects.ED25519_PARAMETERS),
+    base.P256: (KeyType.EC, objects.P256_PARAMETERS),
+    base.ED25519: (KeyType.EC_EDWARDS, objects.ED25519_PARAMETERS),
 }
 HALVES: Final = (ObjectClass.PRIVATE_KEY, ObjectClass.PUBLIC_KEY)
 KINDS: Final = (*HALVES, ObjectClass.SECRET_KEY)
@@ -77,18 +63,15 @@ DIGEST_INFO: Final = bytes.fromhex("3031300d060960864801650304020105000420")
 
 def pkcs11_backend(environment: Environment) -> "Pkcs11Backend":
     """Make the environment's backend from settings; raises `KeyServiceNotConfigured`."""
-    label, pin = main_token(environment)
+    label, pin = base.main_token(environment)
     if not settings.PKCS11_MODULE:
-        raise KeyServiceNotConfigured
+        raise base.KeyServiceNotConfigured
     config = TokenConfig(label, pin, settings.PKCS11_SO_PIN)
     return Pkcs11Backend(module_at(settings.PKCS11_MODULE), config, shards=settings.PKCS11_SHARDS)
 
 
 class Pkcs11Backend(base.KeyBackend):
-    """Keys of one environment in the tokens of a module, which the first call loads.
-
-    Generation has threads of its own, of low priority, so that signing never waits for it.
-    """
+    """Keys in tokens of a module, loaded at the first call; generation has threads of low priority."""
 
     def __init__(self, module: Pkcs11Module, main: TokenConfig, *, shards: int = 0) -> None:
         super().__init__(main.label, shards=shards)
@@ -121,14 +104,14 @@ class Pkcs11Backend(base.KeyBackend):
             "public_template": objects.PUBLIC if keep_public else objects.SESSION_PUBLIC,
         }
 
-        def generate(session: TokenSession) -> AnyPublicKey:
+        def generate(session: TokenSession) -> base.AnyPublicKey:
             public, private = _generate_pair(session, bits, options)
-            session.handles[key_id] = private.handle
+            session.login.handles[key_id] = private.handle
             public_key = read_public_key(public)
             if not keep_public:
                 public.destroy()
             if public_key is None:
-                raise KeyServiceUnavailable
+                raise base.KeyServiceUnavailable
             return public_key
 
         public_key = self._call(
@@ -149,22 +132,14 @@ class Pkcs11Backend(base.KeyBackend):
         return self._sign_raw(uri, message, Mechanism.EDDSA)
 
     def make_wrapping_key(self, label: str) -> base.WrappingKeyRef:
-        token = self.main_label
-        return self._call(
-            "make_wrapping_key",
-            self._main,
-            lambda session: make_wrapping_key(session, token=token, label=label),
-        )
+        make = partial(make_wrapping_key, token=self.main_label, label=label)
+        return self._call("make_wrapping_key", self._main, make)
 
     def generate_wrapped(self, wrapping: base.WrappingKeyRef, label: str) -> base.WrappedKey:
         token = self.token_of(wrapping.uri)
-        return self._call(
-            "generate_wrapped",
-            self._sessions(token),
-            lambda session: make_wrapped(session, wrapping, token=token, label=label),
-            threads=self._generations,
-            timeout=GENERATE_TIMEOUT,
-        )
+        make = partial(make_wrapped, wrapping=wrapping, token=token, label=label)
+        threads, timeout = self._generations, GENERATE_TIMEOUT
+        return self._call("generate_wrapped", self._sessions(token), make, threads=threads, timeout=timeout)
 
     def sign_wrapped(self, key: base.WrappedKey, digest: bytes) -> bytes:
         base.require_digest(digest)
@@ -174,7 +149,7 @@ class Pkcs11Backend(base.KeyBackend):
     def wrap_anew(self, wrapped: base.WrappedKey, to: base.WrappingKeyRef) -> base.WrappedKey:
         token = self.token_of(wrapped.wrapping.uri)
         if self.token_of(to.uri) != token:
-            raise KeyNotFound
+            raise base.KeyNotFound
         return self._call("wrap_anew", self._sessions(token), lambda session: wrap_anew(session, wrapped, to))
 
     def spki(self, uri: str) -> bytes:
@@ -197,8 +172,8 @@ class Pkcs11Backend(base.KeyBackend):
             halves = [found for kind in KINDS for found in session.find(kind, key_id)]
             if not halves:
                 raise KeyMissing("neither half")
-            session.handles.pop(key_id, None)
-            session.wrapping_keys.pop(uri, None)
+            session.login.handles.pop(key_id, None)
+            session.login.wrapping_keys.pop(uri, None)
             for half in halves:
                 half.destroy()
 
@@ -243,22 +218,20 @@ class Pkcs11Backend(base.KeyBackend):
         return self._call("list_tokens", self._main, lambda _: self._own_tokens())
 
     def find_tokens(self, wanted: str) -> list[str]:
-        """Return the environment's tokens in this module, with or without the main token.
-
-        The module, which knows only the tokens present at its start, is restarted if it lacks `wanted`.
-        """
+        """Return the environment's tokens here, after a restart of the module if it lacks `wanted`."""
         if wanted:
-            with suppress(KeyServiceUnavailable, KeyNotFound):
+            with suppress(base.KeyServiceUnavailable, base.KeyNotFound):
                 self._call("touch", self._sessions(wanted), TokenSession.touch)
         with self._module.entered():
             return self._own_tokens()
 
     def _own_tokens(self) -> list[str]:
         labels, main = self._module.tokens(), self.main_label
-        return [label for label in labels if label == main or is_shard(label, of=main)]
+        return [label for label in labels if label == main or base.is_shard(label, of=main)]
 
     def seems_to_serve(self, token: str) -> bool:
-        return self._sessions(token).serves
+        sessions = self._sessions(token)
+        return not sessions.breaker.is_open and not sessions.pin_refused
 
     def provision(self) -> int:
         self.make_tokens(self.wanted_shards, so_pin=self._config.so_pin)
@@ -276,7 +249,7 @@ class Pkcs11Backend(base.KeyBackend):
             try:
                 signature: bytes = session.private_key(key_id).sign(data, mechanism=mechanism)
             except STALE_HANDLE:
-                session.handles.pop(key_id, None)
+                session.login.handles.pop(key_id, None)
                 try:
                     signature = session.private_key(key_id).sign(data, mechanism=mechanism)
                 except KeyMissing as error:
@@ -307,12 +280,9 @@ class Pkcs11Backend(base.KeyBackend):
         threads: CallThreads | None = None,
         timeout: float = CALL_TIMEOUT,
     ) -> Result:
-        """Run an operation in a call thread, under the token's circuit breaker; raises contract errors.
-
-        `name` is its label in the metrics.
-        """
+        """Run an operation in a call thread under the token's breaker; `name` is its label in the metrics."""
         if token.pin_refused:
-            raise KeyServiceNotConfigured
+            raise base.KeyServiceNotConfigured
         ticket = token.breaker.admit()
         if not self._module.is_started:
             timeout = max(timeout, START_TIMEOUT)
@@ -324,11 +294,11 @@ class Pkcs11Backend(base.KeyBackend):
         except CallTimeout as error:
             logger.warning("Token %s: %s", token.label, error)
             token.breaker.failed(ticket)
-            raise KeyServiceUnavailable from error
-        except KeyServiceUnavailable:
+            raise base.KeyServiceUnavailable from error
+        except base.KeyServiceUnavailable:
             token.breaker.failed(ticket, pause=self._restart_pause())
             raise
-        except KeyNotFound:
+        except base.KeyNotFound:
             token.breaker.succeeded()  # the token answered
             raise
         token.breaker.succeeded()
@@ -353,14 +323,14 @@ class Pkcs11Backend(base.KeyBackend):
         except KeyMissing as error:
             # SoftHSM 2.6 can overlook a key that another process made, or keep what it read half-written.
             if _answers(token) and (isinstance(error, KeyVanished) or not self._claim_restart()):
-                raise KeyNotFound from error
+                raise base.KeyNotFound from error
         except PKCS11Error as error:
             logger.warning("Token %s failed (%s); restarting the module", token.label, type(error).__name__)
         self._module.restart(seen_epoch=epoch)
         try:
             return _use(token, operation)
         except KeyMissing as error:
-            raise KeyNotFound from error
+            raise base.KeyNotFound from error
         except PKCS11Error as error:
             raise _unavailable(token, error) from error
 
@@ -381,7 +351,7 @@ def _use(token: TokenSessions, operation: Callable[[TokenSession], Result]) -> R
         name = type(error).__name__
         logger.error("Token %s refuses the PIN (%s); not trying it again in this process", token.label, name)
         token.pin_refused = True
-        raise KeyServiceNotConfigured from error
+        raise base.KeyServiceNotConfigured from error
     except REQUEST_REFUSED as error:
         raise _unavailable(token, error) from error
 
@@ -395,6 +365,6 @@ def _answers(token: TokenSessions) -> bool:
     return True
 
 
-def _unavailable(token: TokenSessions, error: PKCS11Error) -> KeyServiceUnavailable:
+def _unavailable(token: TokenSessions, error: PKCS11Error) -> base.KeyServiceUnavailable:
     logger.warning("Token %s cannot serve: %s", token.label, type(error).__name__)
-    return KeyServiceUnavailable()
+    return base.KeyServiceUnavailable()

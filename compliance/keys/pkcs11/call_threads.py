@@ -33,27 +33,19 @@ class CallThreads:
 
     @property
     def stuck(self) -> int:
-        """Number of calls that outlived their caller."""
         return len(self._stuck)
 
     def run(self, call: Callable[[], Result], *, timeout: float) -> Result:
         """Return the result of `call` or raise its exception; `CallTimeout` after `timeout` seconds."""
         if self.stuck >= self._size:
             raise CallTimeout(f"{self.stuck} calls are stuck in the module")
-        deadline = time.monotonic() + timeout
+        deadline, future = time.monotonic() + timeout, Future[Result]()
         if not self._slots.acquire(timeout=timeout):
             raise CallTimeout("all threads are taken")
         try:
-            return self._run(call, deadline)
-        finally:
-            self._slots.release()
-
-    def _run(self, call: Callable[[], Result], deadline: float) -> Result:
-        future: Future[Result] = Future()
-        if not self._idle.acquire(blocking=False):
-            threading.Thread(target=self._work, name=self._name, daemon=True).start()
-        self._queue.put((future, call))
-        try:
+            if not self._idle.acquire(blocking=False):
+                threading.Thread(target=self._work, name=self._name, daemon=True).start()
+            self._queue.put((future, call))
             return future.result(max(0.0, deadline - time.monotonic()))
         except TimeoutError as error:
             if future.done():
@@ -61,6 +53,8 @@ class CallThreads:
             self._stuck.add(future)
             future.add_done_callback(self._stuck.discard)
             raise CallTimeout("a call into the module did not return in time") from error
+        finally:
+            self._slots.release()
 
     def _work(self) -> None:
         if self._niceness:

@@ -100,9 +100,7 @@ POLL_SECONDS: Final = 0.02
 
 @contextmanager
 def startup_lock(module_path: str) -> Iterator[None]:
-    """Hold the lock of this user's processes around initialisation and login, which some modules do wrong in
-    parallel; raises `KeyServiceUnavailable`.
-    """
+    """Hold this user's lock around initialisation and login; raises `KeyServiceUnavailable`."""
     # Another configuration of SoftHSM means other tokens.
     named = f"{module_path}\0{os.environ.get('SOFTHSM2_CONF', '')}"
     digest = hashlib.sha256(named.encode()).hexdigest()[:16]
@@ -128,8 +126,6 @@ def startup_lock(module_path: str) -> Iterator[None]:
 
 
 class _InitializeArgs(ctypes.Structure):
-    """CK_C_INITIALIZE_ARGS."""
-
     _fields_ = (("mutexes", ctypes.c_void_p * 4), ("flags", c_ulong), ("reserved", ctypes.c_void_p))
 
 
@@ -178,10 +174,7 @@ class Pkcs11Module:
 
     @contextmanager
     def entered(self) -> Iterator[int]:
-        """Start the module if needed, and keep it from being restarted inside the block; yields the epoch.
-
-        Raises `KeyServiceUnavailable` or `KeyServiceNotConfigured`.
-        """
+        """Start the module if needed, and keep it from restarts inside; yields the epoch, raises 503s."""
         if self._library is None:
             self.restart(seen_epoch=self.epoch)
         try:

@@ -35,10 +35,7 @@ TIMED: Final = 7
 
 
 def read_public_key(found: Any) -> AnyPublicKey | None:
-    """Build the public key of a public or private key object; None if the object lacks a part of it.
-
-    Some modules leave CKA_PUBLIC_KEY_INFO empty, or fail a request for several attributes if one is missing.
-    """
+    """Build a key object's public key, each attribute read by itself, as modules need; else None."""
     values: dict[Attribute, Any] = {}
     for attribute in PUBLIC_ATTRIBUTES:
         with suppress(PKCS11Error):
@@ -73,7 +70,6 @@ def _point(value: bytes, octets: int) -> bytes:
 
 
 def stored_key(token_label: str, key_id: bytes, labels: dict[ObjectClass, str]) -> StoredKey:
-    """Describe a key of which the objects with these labels were found."""
     label = next(iter(labels.values()))
     is_secret = ObjectClass.SECRET_KEY in labels
     uri = build(Pkcs11Uri(token_label, key_id, label, SECRET if is_secret else PRIVATE_TYPE))

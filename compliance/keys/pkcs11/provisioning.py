@@ -9,7 +9,7 @@ import logging
 import os
 import sys
 
-from pkcs11 import PKCS11Error, Slot, TokenFlag
+from pkcs11 import PKCS11Error, TokenFlag
 
 from compliance.core.errors import Unavailable
 from compliance.keys.base import LABEL_OCTETS, KeyServiceNotConfigured, KeyServiceUnavailable
@@ -19,10 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 def make_tokens(module: Pkcs11Module, labels: list[str], *, so_pin: str, user_pin: str) -> int:
-    """Make those of the tokens that the module lacks, and return how many; none without both PINs.
-
-    Raises `KeyServiceUnavailable`, and `KeyServiceNotConfigured` if the module has no empty slot.
-    """
+    """Make missing tokens if both PINs are given; return how many. Raises 503 errors, also without a slot."""
     if not (so_pin and user_pin and labels):
         return 0
     with startup_lock(f"{module.path}#provisioning"):
@@ -40,21 +37,18 @@ def make_tokens(module: Pkcs11Module, labels: list[str], *, so_pin: str, user_pi
 def _make(module: Pkcs11Module, label: str, *, so_pin: str, user_pin: str) -> None:
     """Initialise an empty slot as `label` and set its user PIN (PKCS#11 v2.40 §5.5 and §5.6)."""
     try:
-        slot = _empty_slot(module)
+        for slot in module.slots():
+            if not slot.get_token().flags & TokenFlag.TOKEN_INITIALIZED:
+                break
+        else:
+            logger.error("The PKCS#11 module has no empty slot: make the shards with its vendor's tools")
+            raise KeyServiceNotConfigured
         module.init_token(slot, label.encode().ljust(LABEL_OCTETS), so_pin)
         with slot.get_token().open(rw=True, so_pin=so_pin) as session:
             session.init_pin(user_pin)
     except PKCS11Error as error:
         logger.error("The token %s cannot be made: %s", label, type(error).__name__)
         raise KeyServiceUnavailable from error
-
-
-def _empty_slot(module: Pkcs11Module) -> Slot:
-    for slot in module.slots():
-        if not slot.get_token().flags & TokenFlag.TOKEN_INITIALIZED:
-            return slot
-    logger.error("The PKCS#11 module has no empty slot: make the shards with its vendor's tools")
-    raise KeyServiceNotConfigured
 
 
 def main() -> int:

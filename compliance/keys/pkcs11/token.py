@@ -79,7 +79,7 @@ class KeyHandle(_pkcs11.SignMixin):  # type: ignore[name-defined]
 
 @dataclass
 class _Login:
-    """State of one epoch of the module; the session `anchor` keeps the token logged in."""
+    """One epoch's login, kept by `anchor`; handles by CKA_ID, wrapping keys by URI with CKA_TRUSTED."""
 
     epoch: int
     token: Pkcs11Token
@@ -96,18 +96,7 @@ class TokenSession:
     session: Pkcs11Session
     login: _Login
 
-    @property
-    def handles(self) -> dict[bytes, int]:
-        """Cached handles of private keys by CKA_ID."""
-        return self.login.handles
-
-    @property
-    def wrapping_keys(self) -> dict[str, tuple[int, bool]]:
-        """Cached handles of wrapping keys by URI, and whether each is trusted (CKA_TRUSTED)."""
-        return self.login.wrapping_keys
-
     def mechanisms(self) -> set[int]:
-        """Return the numbers of the mechanisms that the token offers."""
         return set(self.login.token.slot.get_mechanisms())
 
     def find(self, object_class: ObjectClass, key_id: bytes) -> list[Any]:
@@ -118,12 +107,13 @@ class TokenSession:
 
     def private_key(self, key_id: bytes) -> KeyHandle:
         """Return the one private key with this CKA_ID; raises `KeyMissing`."""
-        if key_id not in self.handles:
+        handles = self.login.handles
+        if key_id not in handles:
             found = self.find(ObjectClass.PRIVATE_KEY, key_id)
             if len(found) != 1:
                 raise KeyMissing(f"{len(found)} private keys")
-            self.handles[key_id] = found[0].handle
-        return KeyHandle(self.session, self.handles[key_id])
+            handles[key_id] = found[0].handle
+        return KeyHandle(self.session, handles[key_id])
 
     def touch(self) -> None:
         """Read the token's state: the cheapest call that notices its absence."""
@@ -149,10 +139,6 @@ class TokenSessions:
         self._lock = threading.Lock()
         self._login: _Login | None = None
         self.was_opened = False
-
-    @property
-    def serves(self) -> bool:
-        return not self.breaker.is_open and not self.pin_refused
 
     def use(self, operation: Callable[[TokenSession], Result]) -> Result:
         """Run an operation on a session; raises what it raises, and PKCS11Error."""

@@ -1,7 +1,4 @@
-"""Keys wrapped by an AES key of the token (AES-KWP): made, wrapped, unwrapped and wrapped anew.
-
-Functions work on a `TokenSession` and raise PKCS11Error besides what they name.
-"""
+"""Keys wrapped by an AES key of the token (AES-KWP); PKCS11Error may be raised everywhere here."""
 
 import logging
 from typing import Any, Final
@@ -11,16 +8,7 @@ from pkcs11 import Session as Pkcs11Session
 from pkcs11.constants import DEFAULT, MechanismFlag
 
 from compliance.core.identifiers import new_id
-from compliance.keys.base import (
-    KeyMismatch,
-    KeyNotFound,
-    KeyRef,
-    KeyServiceNotConfigured,
-    KeyStorage,
-    WrapMechanism,
-    WrappedKey,
-    WrappingKeyRef,
-)
+from compliance.keys import base
 from compliance.keys.pkcs11 import objects
 from compliance.keys.pkcs11.objects import read_public_key
 from compliance.keys.pkcs11.token import LOST, STALE_HANDLE, KeyHandle, KeyMissing, TokenSession
@@ -35,8 +23,8 @@ WRAPPING: Final = {Attribute.PRIVATE: True, Attribute.SENSITIVE: True, Attribute
 
 # Of several that a module offers, the first: the newer name has one meaning.
 MECHANISMS: Final = {
-    WrapMechanism.KWP: Mechanism.AES_KEY_WRAP_KWP,
-    WrapMechanism.PAD: Mechanism.AES_KEY_WRAP_PAD,
+    base.WrapMechanism.KWP: Mechanism.AES_KEY_WRAP_KWP,
+    base.WrapMechanism.PAD: Mechanism.AES_KEY_WRAP_PAD,
 }
 
 EXTRACTABLE: Final = objects.PRIVATE | {Attribute.TOKEN: False, Attribute.EXTRACTABLE: True}
@@ -72,7 +60,7 @@ class WrappingHandle(_pkcs11.WrapMixin, _pkcs11.UnwrapMixin):  # type: ignore[na
         self.session, self.handle, self.is_trusted = session, handle, is_trusted
 
 
-def make_wrapping_key(session: TokenSession, *, token: str, label: str) -> WrappingKeyRef:
+def make_wrapping_key(session: TokenSession, *, token: str, label: str) -> base.WrappingKeyRef:
     """Generate an AES-256 key that only wraps and unwraps; raises `KeyServiceNotConfigured`."""
     mechanism, key_id = _offered(session), new_id().bytes
     # Having made an object, SoftHSM would take what other processes made before for known: a search reads it.
@@ -86,10 +74,12 @@ def make_wrapping_key(session: TokenSession, *, token: str, label: str) -> Wrapp
         capabilities=WRAP_AND_UNWRAP,
         template=WRAPPING,
     )
-    return WrappingKeyRef(build(Pkcs11Uri(token=token, id=key_id, object=label, type=SECRET)), mechanism)
+    return base.WrappingKeyRef(build(Pkcs11Uri(token=token, id=key_id, object=label, type=SECRET)), mechanism)
 
 
-def make_wrapped(session: TokenSession, wrapping: WrappingKeyRef, *, token: str, label: str) -> WrappedKey:
+def make_wrapped(
+    session: TokenSession, wrapping: base.WrappingKeyRef, *, token: str, label: str
+) -> base.WrappedKey:
     """Generate an RSA-2048 key as a session object, wrap it, and see that it can be unwrapped."""
     key_id = new_id().bytes
     handle = open_wrapping_key(session, wrapping)
@@ -110,20 +100,19 @@ def make_wrapped(session: TokenSession, wrapping: WrappingKeyRef, *, token: str,
         private.destroy()
         public.destroy()
     if public_key is None:
-        raise KeyNotFound
-    key = KeyRef.of(build(Pkcs11Uri(token=token, id=key_id, object=label)), public_key, KeyStorage.WRAPPED)
-    return _checked(session, WrappedKey(key, wrapping, blob))
+        raise base.KeyNotFound
+    key = base.KeyRef.of(
+        build(Pkcs11Uri(token=token, id=key_id, object=label)), public_key, base.KeyStorage.WRAPPED
+    )
+    return _checked(session, base.WrappedKey(key, wrapping, blob))
 
 
-def unwrap(session: TokenSession, wrapped: WrappedKey) -> Any:
-    """Unwrap a key as a session object that can only sign; the caller destroys it.
-
-    Raises `KeyMismatch` if the blob does not hold the private half of `wrapped.key`.
-    """
+def unwrap(session: TokenSession, wrapped: base.WrappedKey) -> Any:
+    """Unwrap a key as a session object that only signs, for the caller to destroy; raises `KeyMismatch`."""
     return _unwrapped(session, wrapped, MechanismFlag.SIGN, SEALED)
 
 
-def sign_wrapped(session: TokenSession, wrapped: WrappedKey, data: bytes) -> bytes:
+def sign_wrapped(session: TokenSession, wrapped: base.WrappedKey, data: bytes) -> bytes:
     """Unwrap a key, sign with it by PKCS#1 v1.5 and destroy the unwrapped object; raises as `unwrap()`."""
     found = unwrap(session, wrapped)
     try:
@@ -133,28 +122,22 @@ def sign_wrapped(session: TokenSession, wrapped: WrappedKey, data: bytes) -> byt
     return signature
 
 
-def wrap_anew(session: TokenSession, wrapped: WrappedKey, to: WrappingKeyRef) -> WrappedKey:
-    """Wrap a key under another wrapping key; raises as `unwrap()`.
-
-    For that moment it is an extractable session object, which cannot sign.
-    """
+def wrap_anew(session: TokenSession, wrapped: base.WrappedKey, to: base.WrappingKeyRef) -> base.WrappedKey:
+    """Wrap a key anew, for a moment an extractable session object that cannot sign; raises as `unwrap()`."""
     target = open_wrapping_key(session, to)
     private = _unwrapped(session, wrapped, MechanismFlag(0), _bound(REWRAPPED, target))
     try:
         blob: bytes = target.wrap_key(private, mechanism=MECHANISMS[to.mechanism])
     finally:
         private.destroy()
-    return _checked(session, WrappedKey(wrapped.key, to, blob))
+    return _checked(session, base.WrappedKey(wrapped.key, to, blob))
 
 
-def open_wrapping_key(session: TokenSession, wrapping: WrappingKeyRef) -> WrappingHandle:
-    """Return the wrapping key, its attributes checked when a process first uses it.
-
-    Raises `KeyMissing`, and `KeyServiceNotConfigured` for a key that is no wrapping key.
-    """
-    if wrapping.uri not in session.wrapping_keys:
-        session.wrapping_keys[wrapping.uri] = _find(session, wrapping.uri)
-    handle, is_trusted = session.wrapping_keys[wrapping.uri]
+def open_wrapping_key(session: TokenSession, wrapping: base.WrappingKeyRef) -> WrappingHandle:
+    """Return the wrapping key, checked at first use; raises `KeyMissing`, `KeyServiceNotConfigured`."""
+    if wrapping.uri not in session.login.wrapping_keys:
+        session.login.wrapping_keys[wrapping.uri] = _find(session, wrapping.uri)
+    handle, is_trusted = session.login.wrapping_keys[wrapping.uri]
     return WrappingHandle(session.session, handle, is_trusted=is_trusted)
 
 
@@ -165,7 +148,7 @@ def _find(session: TokenSession, uri: str) -> tuple[int, bool]:
     wrong = [name.name for name, wanted in REQUIRED_OF_WRAPPING.items() if _read(found[0], name) != wanted]
     if wrong:
         logger.error("KMS not configured: %s is no wrapping key (%s): %s", uri, ", ".join(wrong), ADVICE)
-        raise KeyServiceNotConfigured
+        raise base.KeyServiceNotConfigured
     return found[0].handle, _read(found[0], Attribute.TRUSTED) is True
 
 
@@ -178,13 +161,13 @@ def _read(found: Any, name: Attribute) -> object:
         return None
 
 
-def _offered(session: TokenSession) -> WrapMechanism:
+def _offered(session: TokenSession) -> base.WrapMechanism:
     offered = session.mechanisms()
     for name, mechanism in MECHANISMS.items():
         if mechanism in offered:
             return name
     logger.error("KMS not configured: the module wraps by neither %s", " nor ".join(MECHANISMS))
-    raise KeyServiceNotConfigured
+    raise base.KeyServiceNotConfigured
 
 
 def _bound(template: dict[Attribute, Any], wrapping: WrappingHandle) -> dict[Attribute, Any]:
@@ -192,34 +175,34 @@ def _bound(template: dict[Attribute, Any], wrapping: WrappingHandle) -> dict[Att
     return template | {Attribute.WRAP_WITH_TRUSTED: True} if wrapping.is_trusted else template
 
 
-def _checked(session: TokenSession, wrapped: WrappedKey) -> WrappedKey:
+def _checked(session: TokenSession, wrapped: base.WrappedKey) -> base.WrappedKey:
     unwrap(session, wrapped).destroy()
     return wrapped
 
 
 def _unwrapped(
-    session: TokenSession, wrapped: WrappedKey, uses: MechanismFlag, template: dict[Attribute, Any]
+    session: TokenSession, wrapped: base.WrappedKey, uses: MechanismFlag, template: dict[Attribute, Any]
 ) -> Any:
     try:
         found = _import(session, wrapped, uses, template)
     except STALE_HANDLE:
-        session.wrapping_keys.pop(wrapped.wrapping.uri, None)
+        session.login.wrapping_keys.pop(wrapped.wrapping.uri, None)
         found = _import(session, wrapped, uses, template)
     try:
         public_key = read_public_key(found)
-        is_same = public_key is not None and KeyRef.of("", public_key).spki == wrapped.key.spki
+        is_same = public_key is not None and base.KeyRef.of("", public_key).spki == wrapped.key.spki
     except BaseException:
         found.destroy()
         raise
     if not is_same:
         found.destroy()
         logger.error("Wrapped key %s holds another key than its certificate's", wrapped.key.uri)
-        raise KeyMismatch
+        raise base.KeyMismatch
     return found
 
 
 def _import(
-    session: TokenSession, wrapped: WrappedKey, uses: MechanismFlag, template: dict[Attribute, Any]
+    session: TokenSession, wrapped: base.WrappedKey, uses: MechanismFlag, template: dict[Attribute, Any]
 ) -> Any:
     wrapping = open_wrapping_key(session, wrapped.wrapping)
     try:
@@ -239,4 +222,4 @@ def _import(
         # Modules have many errors for a blob that is no key: none of them is a reason to restart the module.
         session.touch()
         logger.error("Wrapped key %s cannot be unwrapped: %s", wrapped.key.uri, type(error).__name__)
-        raise KeyMismatch from error
+        raise base.KeyMismatch from error

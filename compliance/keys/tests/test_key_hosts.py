@@ -153,13 +153,13 @@ def test_host_outlives_a_lack_of_files_and_refuses_connections_beyond_its_limit(
 
 
 def test_response_may_not_be_endless(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "MAX_RESPONSE", 10)
+    monkeypatch.setitem(protocol.LONGEST, protocol.KeyHostResponse, 10)
     here, there = socket.socketpair()
     with here, there:
         there.sendall(bytes(11))
 
         with pytest.raises(protocol.ConnectionLost, match="too long"):
-            protocol.receive_response(here, seconds=60)
+            protocol.receive(here, protocol.KeyHostResponse, seconds=60)
 
 
 def test_response_may_not_trickle_beyond_the_time_of_a_call() -> None:
@@ -174,7 +174,7 @@ def test_response_may_not_trickle_beyond_the_time_of_a_call() -> None:
         trickling = pool.submit(trickle)
         try:
             with pytest.raises(TimeoutError):
-                protocol.receive_response(here, seconds=0.5)
+                protocol.receive(here, protocol.KeyHostResponse, seconds=0.5)
         finally:
             is_over.set()
         trickling.result()

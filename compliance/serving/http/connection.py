@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, NoReturn, cast
 
 import httptools
 
-from compliance.api.answers import Headers
+from compliance.api.answers import Answer, Headers
 from compliance.observing import correlation
 from compliance.serving.http import refusals
-from compliance.serving.http.messages import Received, StreamedAnswer, encoded, split_target
+from compliance.serving.http.messages import Received, StreamBroken, StreamedAnswer, encoded, split_target
 from compliance.serving.http.refusals import Refusal
-from compliance.serving.http.writing import WRITE_SECONDS, AnswerWriter
 
 if TYPE_CHECKING:
     from compliance.serving.http.listener import Listener
@@ -41,9 +40,65 @@ LINGER_SECONDS = 2.0
 connection, and the client might never read the refusal (RFC 9112 §9.6)."""
 
 
-class Phase(Enum):
-    """What the connection waits for."""
+WRITE_SECONDS = 30.0
+"""How long a client may take to receive anything of an answer before the connection is aborted."""
 
+
+class AnswerWriter:
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._writable: asyncio.Future[None] | None = None
+
+    def pause(self) -> None:
+        self._writable = asyncio.get_running_loop().create_future()
+
+    def resume(self) -> None:
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)
+        self._writable = None
+
+    async def write(self, answer: Answer, request: Received, *, closes: bool) -> None:
+        """Write the answer until the client took most; a streamed body that breaks aborts the connection."""
+        pieces = answer.pieces if isinstance(answer, StreamedAnswer) else None
+        chunked = pieces is not None and request.http_version != "1.0"
+        request_id = "" if request.correlation is None else request.correlation.request_id
+        try:
+            head = encoded(
+                answer, method=request.method, request_id=request_id, closes=closes, chunked=chunked
+            )
+            if not self._transport.is_closing():
+                self._transport.write(head)
+            if pieces is None:
+                await self._until_taken()
+                return
+            while request.method != "HEAD" and not self._transport.is_closing():
+                piece = await pieces.next()
+                self._transport.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+                await self._until_taken()
+                if not piece:
+                    break
+        except StreamBroken:
+            self._transport.abort()
+        finally:
+            if pieces is not None:
+                await pieces.stop()
+
+    async def _until_taken(self) -> None:
+        """Wait until the client has received most of what was written; abort if it receives nothing."""
+        writable = self._writable
+        if writable is None or self._transport.is_closing():
+            return
+        left = self._transport.get_write_buffer_size()
+        while not writable.done():
+            await asyncio.wait([writable], timeout=WRITE_SECONDS)
+            now_left = self._transport.get_write_buffer_size()
+            if not writable.done() and now_left >= left:
+                self._transport.abort()
+                return
+            left = now_left
+
+
+class Phase(Enum):
     IDLE = "the first octet of a request"
     HEAD = "the rest of the request's headers"
     BODY = "the rest of the request's body"
@@ -81,8 +136,6 @@ class Connection(asyncio.Protocol):
         """When its idle time began, in the loop's seconds; infinity while a request is under way."""
         return self._idle_since if self._phase is Phase.IDLE and not self._is_answering else math.inf
 
-    # --- What the event loop calls ------------------------------------------------------------------
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self._writer = AnswerWriter(self._transport)
@@ -113,8 +166,6 @@ class Connection(asyncio.Protocol):
             self._refuse_unfinished()
         return False
 
-    # --- Reading ------------------------------------------------------------------------------------
-
     def _parse(self) -> None:
         """Parse what was received: for a moment, and up to a request that waits for another's answer."""
         unparsed, offset, until = memoryview(self._unparsed), 0, time.monotonic() + HOLD_SECONDS
@@ -129,10 +180,7 @@ class Connection(asyncio.Protocol):
                 self._loop.call_soon(self._parse_on)
 
     def _next_part(self, unparsed: memoryview) -> "bytes | memoryview":
-        """Return the next octets for the parser, which does not say where a request begins: of one request.
-
-        A request ends with its length or, as heads and chunked bodies do, with an empty line.
-        """
+        """Return octets of one request alone, as the parser does not tell: to its length or an empty line."""
         if self._phase is Phase.BODY and self._length is not None:
             return unparsed[: min(LARGE_SLICE, self._length - len(self._body))]
         part = bytes(unparsed[: LARGE_SLICE if self._phase is Phase.BODY else SMALL_SLICE])
@@ -177,8 +225,6 @@ class Connection(asyncio.Protocol):
                 self._refuse(refusals.LARGE_HEAD if self._headers else refusals.LONG_TARGET)
             elif self._phase is Phase.BODY:
                 self._refuse(refusals.TOO_LARGE)
-
-    # --- What the parser calls ----------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
         self._target, self._headers, self._body = b"", [], bytearray()
@@ -261,8 +307,6 @@ class Connection(asyncio.Protocol):
             self._is_answering = True
             self._loop.create_task(self._answer_all())
 
-    # --- Answers ------------------------------------------------------------------------------------
-
     async def _answer_all(self) -> None:
         while self._complete:
             request, keeps_alive = self._complete.popleft()
@@ -284,7 +328,6 @@ class Connection(asyncio.Protocol):
         self._go_on()
 
     def _go_on(self) -> None:
-        """Wait for what comes after the last answer."""
         if self._unparsed or self._phase is Phase.ENDING or self._transport.is_closing():
             return
         if self._refusal is not None:
@@ -357,11 +400,8 @@ class Connection(asyncio.Protocol):
         return refusals.CUT_SHORT if self._phase is Phase.BODY else refusals.MALFORMED
 
     def _line(self) -> bytes:
-        """The request line as RFC 9112 has it."""
         version = self._parser.get_http_version().encode()
         return b"%s %s HTTP/%s\r\n" % (self._parser.get_method(), self._target, version)
-
-    # --- Time ---------------------------------------------------------------------------------------
 
     def check_deadline(self, now: float) -> None:
         """Act on a deadline that has passed; `now` is the loop's time."""
@@ -375,7 +415,6 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def end_if_idle(self) -> None:
-        """Close a connection on which no request is under way."""
         if self.idle_since < math.inf:
             self._transport.close()
 

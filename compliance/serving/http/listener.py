@@ -53,7 +53,6 @@ class Listener:
         self._silent_until = 0.0
 
     def start(self) -> None:
-        """Accept connections from now on."""
         for one in self._sockets:
             one.setblocking(False)
             self._loop.add_reader(one, self._accept, one)
@@ -82,7 +81,6 @@ class Listener:
         return True
 
     def closed(self, connection: Connection) -> None:
-        """Take note of a connection's end."""
         self._connections.discard(connection)
 
     def _accept(self, listening: socket.socket) -> None:

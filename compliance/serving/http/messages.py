@@ -54,16 +54,11 @@ class PieceSource(Protocol):
 
 @dataclass(frozen=True)
 class StreamedAnswer(Answer):
-    """An answer whose body follows in `pieces`."""
-
     pieces: PieceSource
 
 
 def split_target(target: bytes) -> tuple[str, str, str] | None:
-    """The host ("" in the origin form), percent-decoded path and query of a target.
-
-    None for a target that is neither a path nor an absolute http URL.
-    """
+    """Return host ("" in the origin form), decoded path and query; None for no path and no http URL."""
     host = ""
     if not target.startswith(b"/"):
         try:
@@ -80,10 +75,7 @@ def split_target(target: bytes) -> tuple[str, str, str] | None:
 def encoded(
     answer: Answer, *, method: str, request_id: str, closes: bool = True, chunked: bool = False
 ) -> bytes:
-    """The octets of an answer to a request of `method`; `closes`: the connection ends with it.
-
-    A streamed answer's body follows, in chunks if `chunked`.
-    """
+    """The octets of an answer, without a streamed body, which follows in chunks if `chunked`."""
     status, is_head = answer.status, method == "HEAD"
     lines = [
         f"HTTP/1.1 {status} {_REASONS.get(status, '')}\r\n"

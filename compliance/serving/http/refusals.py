@@ -19,7 +19,6 @@ class Refusal:
         )
 
     def at(self, path: str) -> Answer:
-        """Return the answer to a request for this path."""
         return self.oauth if path.startswith(OAUTH) else self.envelope
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from compliance.serving.http import connection, refusals, writing
+from compliance.serving.http import connection, refusals
 from compliance.serving.http.refusals import Refusal
 from compliance.serving.tests.served import LARGEST, Served, parsed, read_all, serving
 from compliance.tests.waiting import eventually
@@ -264,7 +264,7 @@ def test_what_is_sent_behind_a_request_that_takes_long_is_left_to_the_sender(ser
 
 
 def test_answer_that_nobody_reads_gives_its_connection_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "WRITE_SECONDS", 0.2)
+    monkeypatch.setattr(connection, "WRITE_SECONDS", 0.2)
     with serving(most_connections=1) as full, socket.socket() as deaf:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
         deaf.connect(("127.0.0.1", full.port))

@@ -14,8 +14,8 @@ from django.http import StreamingHttpResponse
 
 from compliance.api.answers import Answer
 from compliance.serving.django_process import DjangoProcess, serve_socket
+from compliance.serving.http.connection import AnswerWriter
 from compliance.serving.http.messages import Received, StreamBroken, StreamedAnswer
-from compliance.serving.http.writing import AnswerWriter
 from compliance.serving.tests.served import Pieces, Served, read_all, serving
 from compliance.serving.wsgi import OpenAnswer, begin, environ_of
 from compliance.tests.waiting import eventually
