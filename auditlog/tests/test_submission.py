@@ -17,12 +17,7 @@ from auditlog.tests.witness_process import LOG, WitnessProcess, make_request, st
 from auditlog.tlog.checkpoints import AddCheckpoint
 from auditlog.tlog.lines import Malformed
 from auditlog.tlog.notes import Note, Signature, VerifierKey
-from compliance.outbound.tests.receivers import (
-    Script,
-    answer,
-    receiving,
-    silence,
-)
+from compliance.outbound.tests.receivers import Script, answer, receiving, silence
 
 SECONDS = 20.0
 WITNESS = make_witness_key()

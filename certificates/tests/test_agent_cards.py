@@ -51,10 +51,7 @@ RICH = {
     "streaming": False,
     "input_modes": ["text/plain", "application/json"],
     "output_modes": ["text/plain"],
-    "token_schemes": [
-        "bearer",
-        "dpop",
-    ],
+    "token_schemes": ["bearer", "dpop"],
     "provider_url": "https://example.com",
     "documentation_url": "https://example.com/docs",
 }

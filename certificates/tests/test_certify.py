@@ -18,11 +18,7 @@ from certificates.models import Certificate, CertificateAuthority, Issuance, Poo
 from certificates.pki.serials import environment_of, parse_serial
 from certificates.pki.x509 import CertificateProfile, read_claims
 from certificates.tests import outside
-from certificates.tests.factories import (
-    make_authorities,
-    make_certificate,
-    make_overdue_certificate,
-)
+from certificates.tests.factories import make_authorities, make_certificate, make_overdue_certificate
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment

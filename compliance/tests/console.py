@@ -316,16 +316,7 @@ def _webhook_rows(tenant: Tenant, label: str) -> dict[str, Any]:
         completed_at=now(),
     )
     Attempt.objects.create(
-        tenant=tenant,
-        delivery=delivery,
-        number=1,
-        url=webhook.url,
-        started_at=now(),
-        response_status=500,
+        tenant=tenant, delivery=delivery, number=1, url=webhook.url, started_at=now(), response_status=500
     )
     stream = make_poll_stream(tenant, description=f"{label} stream")
-    return {
-        "signals_stream": stream,
-        "webhooks_webhook": webhook,
-        "webhooks_delivery": delivery,
-    }
+    return {"signals_stream": stream, "webhooks_webhook": webhook, "webhooks_delivery": delivery}

@@ -56,10 +56,7 @@ def signed_in(world_transaction: None) -> str:
     return "; ".join(f"{name}={morsel.value}" for name, morsel in browser.cookies.items())
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [*routes(get_resolver().url_patterns), ("GET", "/v1/nothing")],
-)
+@pytest.mark.parametrize(("method", "path"), [*routes(get_resolver().url_patterns), ("GET", "/v1/nothing")])
 def test_cookies_change_nothing(client: ApiClient, signed_in: str, method: str, path: str) -> None:
     body = REFUSED.get(f"{method} {path}", {})
 

@@ -48,8 +48,7 @@ def test_sign_in_and_out_are_audited(kim: User, client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("username", "fields"),
-    [("kim", {}), ("kim", {"is_active": False}), ("kim", {"is_staff": False})],
+    ("username", "fields"), [("kim", {}), ("kim", {"is_active": False}), ("kim", {"is_staff": False})]
 )
 def test_failure_names_the_account_and_address(username: str, fields: dict[str, Any]) -> None:
     user = make_staff("kim")

@@ -12,13 +12,7 @@ from compliance.core.environments import Environment
 from compliance.tests.client import ApiClient
 from tenancy import keys
 from tenancy.models import ApiKey, Tenant
-from tenancy.tests.factories import (
-    make_expired_key,
-    make_key,
-    make_revoked_key,
-    make_tenant,
-    make_test_key,
-)
+from tenancy.tests.factories import make_expired_key, make_key, make_revoked_key, make_tenant, make_test_key
 
 
 def test_key_opens_its_own_environment(api: ApiClient) -> None:

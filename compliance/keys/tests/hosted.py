@@ -33,11 +33,7 @@ class RunningHosts:
 
     def backend(self, main: str, *, shards: int = 2) -> KeyHostBackend:
         return KeyHostBackend(
-            self.clients(),
-            main,
-            shards=shards,
-            so_pin=SO_PIN,
-            has_divided_tokens=self.has_divided_tokens,
+            self.clients(), main, shards=shards, so_pin=SO_PIN, has_divided_tokens=self.has_divided_tokens
         )
 
     def absent(self) -> list[int]:

@@ -55,11 +55,7 @@ def test_key_that_is_gone_is_destroyed_without_an_error() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [
-        ("PKCS11_MODULE", ""),
-        ("PKCS11_TOKENS", {}),
-        ("PKCS11_TOKENS", {"live": {"label": "", "pin": "1234"}}),
-    ],
+    [("PKCS11_MODULE", ""), ("PKCS11_TOKENS", {}), ("PKCS11_TOKENS", {"live": {"label": "", "pin": "1234"}})],
 )
 def test_missing_settings_are_reported_as_not_configured(
     settings: Settings, name: str, value: object

@@ -94,11 +94,7 @@ def good(endpoint: Endpoint[Any, Any], tenant: Tenant) -> Good:
         "Authorize": Good(
             "GET",
             "/v1/gateway/authorize",
-            headers={
-                **key,
-                "x-service-cert-serial": serial,
-                "x-service-action": "read",
-            },
+            headers={**key, "x-service-cert-serial": serial, "x-service-action": "read"},
         ),
         "Evaluate": Good("POST", "/access/v1/evaluation", orjson.dumps(act), {**as_json, **key}),
         "EvaluateAll": Good(

@@ -17,10 +17,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("committed", "quiet")
 
 ROUTES = {route.name: route for route in routes()}
 # The file, the page, and whether it is shown in dark, on a phone.
-PICTURES = {
-    "console": ("index", "light", DESKTOP),
-    "agent-phone": ("agents_agent_change", "light", PHONE),
-}
+PICTURES = {"console": ("index", "light", DESKTOP), "agent-phone": ("agents_agent_change", "light", PHONE)}
 SMALLEST = 10_000
 """Octets below which a picture shows an empty page."""
 
