@@ -233,19 +233,6 @@ def test_uncertified_and_retired_agents_have_no_card(api: ApiClient, tenant: Ten
         assert get(api, agent).status_code == 404
 
 
-@pytest.mark.parametrize(
-    "did",
-    [
-        "x",
-        "did:web:example.com",
-        "did:service:live:x",
-        "did:service:live:01890000-0000-7000-8000-000000000000",
-    ],
-)
-def test_unknown_did_is_404(api: ApiClient, did: str) -> None:
-    assert api.get(f"/v1/agent-cards/{did}").status_code == 404
-
-
 def test_sandbox_agents_card_is_signed_in_the_sandbox(api: ApiClient, tenant: Tenant) -> None:
     with environments.use(Environment.TEST):
         agent = make_carded_agent(Tenant.objects.get(id=tenant.id))

@@ -161,13 +161,6 @@ def test_agent_without_an_owner_is_422_where_the_tenant_requires_one(
     assert told.get().metadata == {"before": False, "after": True, "reason": "policy"}
 
 
-@pytest.mark.parametrize("agent_id", ["nonsense", "01890000-0000-7000-8000-000000000000"])
-def test_absent_agent_is_404(client: ApiClient, agent_id: str) -> None:
-    answer = client.post(f"/v1/agents/{agent_id}/certify")
-
-    assert (answer.status_code, answer.json()) == (404, {"error": "Agent not found"})
-
-
 def test_expired_certificate_makes_room_for_a_new_one(client: ApiClient, tenant: Tenant) -> None:
     old = make_overdue_certificate(tenant)
     key_pool.put_back(key=key_pool.generate(now=now()), now=now())

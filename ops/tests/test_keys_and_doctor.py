@@ -164,15 +164,6 @@ def test_row_that_names_no_key_is_told_and_the_other_checks_still_run() -> None:
     assert found["database"].ok
 
 
-def test_log_key_is_named_and_missing_once_it_is_gone() -> None:
-    key = log_keys.bootstrap(actor=ACTOR, now=now())
-    named = key.key_uri not in orphans()
-    backend_for(Environment.LIVE).destroy(key.key_uri)
-
-    assert named
-    assert missing() == {key.key_uri}
-
-
 def test_key_reconcile_tells_orphans_by_token(stray: KeyRef) -> None:
     shown, code = run("key_reconcile", "--grace-minutes", "0")
 

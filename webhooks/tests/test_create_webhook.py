@@ -5,14 +5,11 @@ from typing import Any
 import pytest
 
 from auditlog.models import AuditEntry
-from compliance.core import environments
 from compliance.core.encryption import decrypt
-from compliance.core.environments import Environment
 from compliance.tests.client import ApiClient
 from tenancy.tests.factories import make_key, make_tenant, make_test_key
 from webhooks.models import Webhook
 from webhooks.tests.factories import make_webhook
-from webhooks.vocabulary import EventName
 
 BODY: dict[str, Any] = {"url": "https://hooks.example.com/x", "events": ["certificate.revoked"]}
 
@@ -71,15 +68,6 @@ def test_creation_is_audited_without_url_and_secret(api: ApiClient) -> None:
     assert "token=abc" not in written
 
 
-def test_every_event_name_can_be_subscribed_to(api: ApiClient) -> None:
-    client = api.as_key(make_key(make_tenant()))
-
-    answer = client.post("/v1/webhooks", {**BODY, "events": EventName.values})
-
-    assert answer.status_code == 201
-    assert answer.json()["data"]["events"] == EventName.values
-
-
 def test_repeated_event_names_count_once(api: ApiClient) -> None:
     client = api.as_key(make_key(make_tenant()))
 
@@ -88,23 +76,9 @@ def test_repeated_event_names_count_once(api: ApiClient) -> None:
     assert answer.json()["data"]["events"] == ["risk.alert", "agent.created"]
 
 
-@pytest.mark.parametrize("description", [None, ""])
-def test_description_may_be_left_empty(api: ApiClient, description: Any) -> None:
-    client = api.as_key(make_key(make_tenant()))
-
-    answer = client.post("/v1/webhooks", {**BODY, "description": description})
-
-    assert answer.status_code == 201
-    assert answer.json()["data"]["description"] == ""
-
-
 @pytest.mark.parametrize(
     "change",
     [
-        {"url": None},
-        {"url": ""},
-        {"url": 1},
-        {"url": ["https://hooks.example.com"]},
         {"url": "hooks.example.com"},
         {"url": "ftp://hooks.example.com/"},
         {"url": "http://hooks.example.com/"},
@@ -112,19 +86,9 @@ def test_description_may_be_left_empty(api: ApiClient, description: Any) -> None
         {"url": "https://10.0.0.1/"},
         {"url": "https://me@hooks.example.com/"},
         {"url": "https://hooks.example.com/" + "x" * 2048},
-        {"events": None},
-        {"events": []},
-        {"events": "certificate.revoked"},
-        {"events": {"certificate.revoked": 1}},
         {"events": ["certificate.revoked", "certificate.eaten"]},
         {"events": ["webhook.test"]},
-        {"events": [None]},
-        {"events": [1]},
         {"events": [["risk.alert"]]},
-        {"events": [{}]},
-        {"events": ["risk.alert"] * 101},
-        {"description": 1},
-        {"description": "x" * 501},
     ],
 )
 def test_bad_field_is_refused(api: ApiClient, change: dict[str, Any]) -> None:
@@ -135,20 +99,6 @@ def test_bad_field_is_refused(api: ApiClient, change: dict[str, Any]) -> None:
     assert answer.status_code == 400
     assert set(answer.json()) == {"error"}
     assert answer.json()["error"].startswith(next(iter(change)))
-
-
-@pytest.mark.parametrize("missing", ["url", "events"])
-def test_missing_field_is_refused(api: ApiClient, missing: str) -> None:
-    client = api.as_key(make_key(make_tenant()))
-
-    answer = client.post("/v1/webhooks", {name: value for name, value in BODY.items() if name != missing})
-
-    assert answer.status_code == 400
-    assert missing in answer.json()["error"]
-
-
-def test_body_must_be_an_object(api: ApiClient) -> None:
-    assert api.as_key(make_key(make_tenant())).post("/v1/webhooks", [BODY]).status_code == 400
 
 
 def test_plain_http_is_for_the_sandbox(api: ApiClient) -> None:
@@ -164,16 +114,6 @@ def test_development_may_use_its_own_machine(api: ApiClient, loopback: None) -> 
     answer = client.post("/v1/webhooks", {**BODY, "url": "http://127.0.0.1:9000/hook"})
 
     assert answer.status_code == 201
-
-
-def test_sandbox_webhook_stays_in_the_sandbox(api: ApiClient) -> None:
-    client = api.as_key(make_test_key(make_tenant()))
-
-    created = client.post("/v1/webhooks", BODY).json()["data"]
-
-    assert not Webhook.objects.filter(id=created["id"]).exists()
-    with environments.use(Environment.TEST):
-        assert Webhook.objects.filter(id=created["id"]).exists()
 
 
 def test_tenant_has_room_for_so_many(api: ApiClient, settings: Any) -> None:

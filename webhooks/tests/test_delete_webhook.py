@@ -20,6 +20,7 @@ def test_deleted_webhook_is_gone(api: ApiClient) -> None:
     assert answer.status_code == 204
     assert answer.content == b""
     assert client.get(path).status_code == 404
+    assert client.get("/v1/webhooks").json() == {"data": []}
     assert client.get(f"{path}/deliveries").status_code == 404
     assert client.patch(path, {"active": True}).status_code == 404
     assert client.delete(path).status_code == 404

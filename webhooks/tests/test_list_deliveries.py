@@ -117,7 +117,3 @@ def test_history_is_one_webhooks_own(client: ApiClient, tenant: Tenant) -> None:
     assert len(client.get(path(mine)).json()["data"]) == 1
     assert len(client.get(path(other)).json()["data"]) == 1
     assert client.get(path(mine)).json()["data"][0]["webhook_id"] == str(mine.id)
-
-
-def test_limit_is_capped_at_100(client: ApiClient, tenant: Tenant) -> None:
-    assert client.get(path(make_webhook(tenant), "?limit=1000")).status_code == 200

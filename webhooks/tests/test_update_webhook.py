@@ -48,17 +48,6 @@ def test_change_is_audited_and_none_is_not(api: ApiClient) -> None:
     assert entry.metadata["changed"] == ["description"]
 
 
-def test_repeated_event_names_count_once(api: ApiClient) -> None:
-    tenant = make_tenant()
-    webhook = make_webhook(tenant)
-
-    answer = api.as_key(make_key(tenant)).patch(
-        f"/v1/webhooks/{webhook.id}", {"events": ["risk.alert", "risk.alert"]}
-    )
-
-    assert answer.json()["data"]["events"] == ["risk.alert"]
-
-
 def test_switching_off_cancels_what_waits(api: ApiClient) -> None:
     tenant = make_tenant()
     webhook = make_webhook(tenant)
@@ -88,19 +77,10 @@ def test_switching_on_again_forgets_old_failures(api: ApiClient) -> None:
     [
         {},
         {"secret": "whsec_x"},
-        {"id": "00000000-0000-0000-0000-000000000000"},
         {"description": "ok", "colour": "red"},
-        {"url": None},
         {"url": "http://hooks.example.com/"},
         {"url": "https://127.0.0.1/"},
-        {"events": []},
-        {"events": None},
         {"events": ["nothing"]},
-        {"active": None},
-        {"active": "false"},
-        {"active": 0},
-        {"description": 5},
-        {"description": "x" * 501},
     ],
 )
 def test_bad_change_is_refused_and_changes_nothing(api: ApiClient, body: dict[str, Any]) -> None:

@@ -41,14 +41,6 @@ def record_of(child: subprocess.Popen[bytes]) -> processes.Record:
     return record
 
 
-def test_a_record_is_found_again(sleeper: subprocess.Popen[bytes], tmp_path: Path) -> None:
-    record = record_of(sleeper)
-
-    processes.save(tmp_path / "record.json", sleeper.pid)
-
-    assert processes.load(tmp_path / "record.json") == record
-
-
 def test_a_pid_used_again_is_not_our_process(sleeper: subprocess.Popen[bytes]) -> None:
     assert not processes.is_alive(record_of(sleeper)._replace(started=1))
 
