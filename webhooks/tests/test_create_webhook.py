@@ -1,15 +1,26 @@
 """`POST /v1/webhooks`."""
 
+import json
 from typing import Any
 
 import pytest
 
 from auditlog.models import AuditEntry
+from compliance.core.clock import now
 from compliance.core.encryption import decrypt
+from compliance.outbound.tests.receivers import answer, receiving
 from compliance.tests.client import ApiClient
 from tenancy.tests.factories import make_key, make_tenant, make_test_key
-from webhooks.models import Webhook
-from webhooks.tests.factories import make_webhook
+from webhooks import publishing
+from webhooks.models import Delivery, Pace, Webhook
+from webhooks.tests.factories import (
+    make_delivery,
+    make_finished_delivery,
+    make_inactive_webhook,
+    make_webhook,
+)
+from webhooks.tests.steps import deliver
+from webhooks.vocabulary import EventName
 
 BODY: dict[str, Any] = {"url": "https://hooks.example.com/x", "events": ["certificate.revoked"]}
 
@@ -137,3 +148,201 @@ def test_same_idempotency_key_gives_the_same_webhook_and_secret(api: ApiClient) 
 
     assert first.json() == second.json()
     assert len(client.get("/v1/webhooks").json()["data"]) == 1
+
+
+# --- `PATCH /v1/webhooks/{id}` ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"url": "https://other.example.com/y"},
+        {"events": ["agent.created", "agent.halted"]},
+        {"active": False},
+        {"description": "new"},
+        {"url": "https://other.example.com/y", "events": ["risk.alert"], "active": False, "description": ""},
+    ],
+)
+def test_named_fields_are_changed_and_the_rest_stays(api: ApiClient, change: dict[str, Any]) -> None:
+    tenant = make_tenant()
+    webhook = make_webhook(tenant)
+    client = api.as_key(make_key(tenant))
+    before = client.get(f"/v1/webhooks/{webhook.id}").json()["data"]
+
+    answer = client.patch(f"/v1/webhooks/{webhook.id}", change)
+
+    assert answer.status_code == 200
+    after = answer.json()["data"]
+    assert after == {**before, **change, "updated_at": after["updated_at"]}
+    assert client.get(f"/v1/webhooks/{webhook.id}").json()["data"] == after
+
+
+def test_change_is_audited_and_none_is_not(api: ApiClient) -> None:
+    tenant = make_tenant()
+    webhook = make_webhook(tenant)
+    client = api.as_key(make_key(tenant))
+
+    client.patch(f"/v1/webhooks/{webhook.id}", {"description": "new", "active": True})
+    client.patch(f"/v1/webhooks/{webhook.id}", {"description": "new"})
+
+    (entry,) = AuditEntry.objects.for_tenant(tenant.id).of_type("webhook.updated")
+    assert entry.metadata is not None
+    assert entry.metadata["changed"] == ["description"]
+
+
+def test_switching_off_cancels_what_waits(api: ApiClient) -> None:
+    tenant = make_tenant()
+    webhook = make_webhook(tenant)
+    delivery = make_delivery(webhook)
+
+    api.as_key(make_key(tenant)).patch(f"/v1/webhooks/{webhook.id}", {"active": False})
+
+    delivery.refresh_from_db()
+    assert delivery.status == "cancelled"
+    assert delivery.completed_at is not None
+
+
+def test_switching_on_again_forgets_old_failures(api: ApiClient) -> None:
+    tenant = make_tenant()
+    webhook = make_inactive_webhook(tenant)
+    Webhook.objects.filter(id=webhook.id).update(consecutive_failures=7, pace=Pace.SLOW)
+
+    api.as_key(make_key(tenant)).patch(f"/v1/webhooks/{webhook.id}", {"active": True})
+
+    webhook.refresh_from_db()
+    assert webhook.active
+    assert (webhook.consecutive_failures, webhook.pace) == (0, Pace.UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"secret": "whsec_x"},
+        {"description": "ok", "colour": "red"},
+        {"url": "http://hooks.example.com/"},
+        {"url": "https://127.0.0.1/"},
+        {"events": ["nothing"]},
+    ],
+)
+def test_bad_change_is_refused_and_changes_nothing(api: ApiClient, body: dict[str, Any]) -> None:
+    tenant = make_tenant()
+    webhook = make_webhook(tenant)
+    client = api.as_key(make_key(tenant))
+    before = client.get(f"/v1/webhooks/{webhook.id}").json()
+
+    answer = client.patch(f"/v1/webhooks/{webhook.id}", body)
+
+    assert answer.status_code == 400
+    assert set(answer.json()) == {"error"}
+    assert client.get(f"/v1/webhooks/{webhook.id}").json() == before
+
+
+# --- `GET /v1/webhooks` ----------------------------------------------------------------------------
+
+
+def test_webhooks_are_listed_newest_first_without_secrets(api: ApiClient) -> None:
+    tenant = make_tenant()
+    older, newer = make_webhook(tenant), make_inactive_webhook(tenant)
+    client = api.as_key(make_key(tenant))
+
+    answer = client.get("/v1/webhooks")
+
+    assert answer.status_code == 200
+    assert set(answer.json()) == {"data"}
+    data = answer.json()["data"]
+    assert [row["id"] for row in data] == [str(newer.id), str(older.id)]
+    assert [row["active"] for row in data] == [False, True]
+    assert all("secret" not in row for row in data)
+
+
+# --- `DELETE /v1/webhooks/{id}` --------------------------------------------------------------------
+
+
+def test_deleted_webhook_is_gone(api: ApiClient) -> None:
+    tenant = make_tenant()
+    path = f"/v1/webhooks/{make_webhook(tenant).id}"
+    client = api.as_key(make_key(tenant))
+
+    answer = client.delete(path)
+
+    assert answer.status_code == 204
+    assert answer.content == b""
+    assert client.get(path).status_code == 404
+    assert client.get("/v1/webhooks").json() == {"data": []}
+    assert client.get(f"{path}/deliveries").status_code == 404
+    assert client.patch(path, {"active": True}).status_code == 404
+    assert client.delete(path).status_code == 404
+
+
+def test_deletion_cancels_what_waits_and_keeps_the_history(api: ApiClient) -> None:
+    tenant = make_tenant()
+    webhook = make_webhook(tenant)
+    waiting, done = make_delivery(webhook), make_finished_delivery(webhook, "succeeded")
+
+    api.as_key(make_key(tenant)).delete(f"/v1/webhooks/{webhook.id}")
+
+    statuses = dict(Delivery.objects.filter(webhook=webhook).values_list("id", "status"))
+    assert statuses == {waiting.id: "cancelled", done.id: "succeeded"}
+
+
+def test_deletion_destroys_the_secret_and_is_audited(api: ApiClient) -> None:
+    tenant = make_tenant()
+    webhook = make_webhook(tenant)
+
+    api.as_key(make_key(tenant)).delete(f"/v1/webhooks/{webhook.id}")
+
+    assert bytes(Webhook.objects.get(id=webhook.id).secret) == b""
+    (entry,) = AuditEntry.objects.for_tenant(tenant.id).of_type("webhook.deleted")
+    assert entry.affected_id == str(webhook.id)
+
+
+def test_nothing_is_published_to_a_deleted_webhook(api: ApiClient) -> None:
+    tenant = make_tenant()
+    webhook = make_webhook(tenant)
+    api.as_key(make_key(tenant)).delete(f"/v1/webhooks/{webhook.id}")
+
+    found = publishing.publish(tenant_id=tenant.id, name=EventName.CERTIFICATE_REVOKED, data={}, now=now())
+
+    assert found is None
+
+
+# --- `POST /v1/webhooks/{id}/test` -----------------------------------------------------------------
+
+
+def test_test_event_goes_to_this_webhook_alone(api: ApiClient, loopback: None) -> None:
+    tenant = make_tenant()
+    with receiving(answer(200)) as receiver:
+        webhook = make_webhook(tenant, receiver.url)
+        make_webhook(tenant, receiver.url)
+
+        response = api.as_key(make_key(tenant)).post(f"/v1/webhooks/{webhook.id}/test")
+        (delivery,) = Delivery.objects.filter(webhook__tenant=tenant)
+        deliver(now())
+
+    assert response.status_code == 202
+    data = response.json()["data"]
+    assert data["id"] == str(delivery.id)
+    assert (data["event"], data["trigger"], data["status"]) == ("webhook.test", "test", "pending")
+    envelope = json.loads(receiver.received[0].body)
+    assert (envelope["event"], envelope["id"]) == ("webhook.test", data["event_id"])
+    assert envelope["data"] == {"webhook_id": str(webhook.id)}
+
+
+def test_test_is_audited(api: ApiClient) -> None:
+    tenant = make_tenant()
+    webhook = make_webhook(tenant)
+
+    api.as_key(make_key(tenant)).post(f"/v1/webhooks/{webhook.id}/test")
+
+    (entry,) = AuditEntry.objects.for_tenant(tenant.id).of_type("webhook.tested")
+    assert entry.affected_id == str(webhook.id)
+
+
+def test_inactive_webhook_cannot_be_tested(api: ApiClient) -> None:
+    tenant = make_tenant()
+
+    response = api.as_key(make_key(tenant)).post(f"/v1/webhooks/{make_inactive_webhook(tenant).id}/test")
+
+    assert response.status_code == 422
+    assert response.json() == {"error": "Webhook is not active"}

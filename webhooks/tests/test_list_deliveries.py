@@ -1,18 +1,27 @@
 """`GET /v1/webhooks/{id}/deliveries`."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
+from auditlog.models import AuditEntry
 from compliance.core.clock import now
 from compliance.outbound.tests.receivers import answer, receiving
 from compliance.tests.client import ApiClient
 from tenancy.models import Tenant
 from tenancy.tests.factories import make_key, make_tenant
 from webhooks import services
-from webhooks.models import Webhook
-from webhooks.tests.factories import ACTOR, make_delivery, make_finished_delivery, make_webhook
-from webhooks.tests.steps import deliver
+from webhooks.models import Delivery, Webhook
+from webhooks.sending import signature
+from webhooks.tests.factories import (
+    ACTOR,
+    make_delivery,
+    make_finished_delivery,
+    make_webhook,
+    make_webhook_with_secret,
+)
+from webhooks.tests.steps import claimed, deliver
 from webhooks.vocabulary import EventName
 
 START = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
@@ -117,3 +126,176 @@ def test_history_is_one_webhooks_own(client: ApiClient, tenant: Tenant) -> None:
     assert len(client.get(path(mine)).json()["data"]) == 1
     assert len(client.get(path(other)).json()["data"]) == 1
     assert client.get(path(mine)).json()["data"][0]["webhook_id"] == str(mine.id)
+
+
+# --- `POST /v1/webhooks/{id}/deliveries/{id}/redeliver`, and the recovery of all that failed -------
+
+
+def redelivery_path(delivery: Delivery) -> str:
+    return f"/v1/webhooks/{delivery.webhook_id}/deliveries/{delivery.id}/redeliver"
+
+
+@pytest.mark.parametrize("status", ["succeeded", "failed", "cancelled"])
+def test_same_event_goes_out_again_as_a_delivery_of_its_own(
+    api: ApiClient, loopback: None, status: str
+) -> None:
+    tenant = make_tenant()
+    with receiving(answer(200)) as receiver:
+        delivery = make_finished_delivery(make_webhook(tenant, receiver.url), status)
+
+        response = api.as_key(make_key(tenant)).post(redelivery_path(delivery))
+        again = Delivery.objects.get(trigger="redelivery", webhook=delivery.webhook)
+        deliver(now())
+
+    assert response.status_code == 202
+    data = response.json()["data"]
+    assert (data["id"], data["event_id"]) == (str(again.id), str(delivery.message_id))
+    assert (data["trigger"], data["status"], data["attempt_count"]) == ("redelivery", "pending", 0)
+    assert receiver.received[0].body == bytes(delivery.message.body)
+    delivery.refresh_from_db()
+    assert delivery.status == status
+
+
+def test_redelivery_is_audited(api: ApiClient) -> None:
+    tenant = make_tenant()
+    delivery = make_finished_delivery(make_webhook(tenant), "failed")
+
+    api.as_key(make_key(tenant)).post(redelivery_path(delivery))
+
+    (entry,) = AuditEntry.objects.for_tenant(tenant.id).of_type("webhook.redelivered")
+    assert entry.affected_id == str(delivery.webhook_id)
+    assert entry.metadata is not None
+    assert entry.metadata["event_id"] == str(delivery.message_id)
+
+
+def test_delivery_under_way_is_not_sent_twice(api: ApiClient) -> None:
+    tenant = make_tenant()
+    delivery = make_delivery(make_webhook(tenant))
+    client = api.as_key(make_key(tenant))
+
+    pending = client.post(redelivery_path(delivery))
+    claimed(delivery, now())
+    in_flight = client.post(redelivery_path(delivery))
+
+    assert (pending.status_code, in_flight.status_code) == (422, 422)
+    assert pending.json() == {"error": "Delivery is still under way"}
+
+
+def test_inactive_webhook_gets_nothing_again(api: ApiClient) -> None:
+    tenant = make_tenant()
+    delivery = make_finished_delivery(make_webhook(tenant), "failed")
+    Webhook.objects.filter(id=delivery.webhook_id).update(active=False)
+
+    assert api.as_key(make_key(tenant)).post(redelivery_path(delivery)).status_code == 422
+
+
+def test_delivery_of_another_webhook_is_not_found(api: ApiClient) -> None:
+    tenant = make_tenant()
+    delivery = make_finished_delivery(make_webhook(tenant), "failed")
+    other = make_webhook(tenant)
+    client = api.as_key(make_key(tenant))
+
+    crossed = client.post(f"/v1/webhooks/{other.id}/deliveries/{delivery.id}/redeliver")
+    nonsense = client.post(f"/v1/webhooks/{other.id}/deliveries/x/redeliver")
+
+    assert (crossed.status_code, nonsense.status_code) == (404, 404)
+    assert crossed.json() == {"error": "Delivery not found"}
+
+
+def recover(webhook: Webhook, **ago: Any) -> list[Delivery]:
+    moment = now()
+    return services.redeliver_failed(
+        tenant_id=webhook.tenant_id,
+        webhook_id=webhook.id,
+        since=moment - timedelta(**ago),
+        actor=ACTOR,
+        now=moment,
+    )
+
+
+def test_recovery_takes_each_event_whose_last_delivery_failed() -> None:
+    webhook = make_webhook(make_tenant())
+    failed = make_finished_delivery(webhook, "failed")
+    make_finished_delivery(webhook, "succeeded")
+    make_delivery(webhook)
+    make_finished_delivery(webhook, "failed", created_at=now() - timedelta(days=2))
+
+    assert [delivery.message_id for delivery in recover(webhook, hours=1)] == [failed.message_id]
+    assert recover(webhook, hours=1) == []
+
+
+# --- `POST /v1/webhooks/{id}/rotate-secret` --------------------------------------------------------
+
+
+def test_new_secret_is_shown_once_and_signs(api: ApiClient, loopback: None) -> None:
+    tenant = make_tenant()
+    client = api.as_key(make_key(tenant))
+    with receiving(answer(200)) as receiver:
+        webhook, old = make_webhook_with_secret(tenant, receiver.url)
+
+        response = client.post(f"/v1/webhooks/{webhook.id}/rotate-secret")
+        make_delivery(webhook)
+        deliver(now())
+
+    assert response.status_code == 200
+    data = response.json()["data"]
+    assert data["id"] == str(webhook.id)
+    assert data["secret"] != old
+    assert data["secret_hint"] == data["secret"][-4:]
+    (received,) = receiver.received
+    assert received.headers["x-service-signature"] == signature.sign(received.body, data["secret"])
+    shown = client.get(f"/v1/webhooks/{webhook.id}").json()["data"]
+    assert shown["secret_hint"] == data["secret_hint"]
+    assert "secret" not in shown
+
+
+def test_old_secret_signs_beside_the_new_one_until_its_time(loopback: None) -> None:
+    tenant, moment = make_tenant(), now()
+    with receiving(answer(200)) as receiver:
+        webhook, old = make_webhook_with_secret(tenant, receiver.url)
+        new = services.rotate_secret(
+            tenant_id=tenant.id, webhook_id=webhook.id, actor=ACTOR, now=moment, overlap_seconds=60
+        ).secret
+        for seconds in (59, 60):
+            make_delivery(webhook, at=moment)
+            deliver(moment + timedelta(seconds=seconds))
+
+    within, after = receiver.received
+    assert within.headers["x-service-signature"] == signature.sign(within.body, new)
+    assert within.headers["x-service-signature-previous"] == signature.sign(within.body, old)
+    timestamp = int(within.headers["webhook-timestamp"])
+    assert within.headers["webhook-signature"].split(" ") == [
+        signature.sign_standard(
+            within.body, secret, message_id=within.headers["webhook-id"], timestamp=timestamp
+        )
+        for secret in (new, old)
+    ]
+    assert "x-service-signature-previous" not in after.headers
+    assert " " not in after.headers["webhook-signature"]
+
+
+def test_leaked_secret_signs_nothing_more(api: ApiClient, loopback: None) -> None:
+    tenant = make_tenant()
+    with receiving(answer(200)) as receiver:
+        webhook = make_webhook(tenant, receiver.url)
+
+        response = api.as_key(make_key(tenant)).post(
+            f"/v1/webhooks/{webhook.id}/rotate-secret", {"overlap_seconds": 0}
+        )
+        make_delivery(webhook)
+        deliver(now())
+
+    assert response.json()["data"]["previous_secret_until"] is None
+    assert "x-service-signature-previous" not in receiver.received[0].headers
+    webhook.refresh_from_db()
+    assert webhook.previous_secret is None
+
+
+def test_rotation_is_audited_without_the_secret(api: ApiClient) -> None:
+    tenant = make_tenant()
+    webhook = make_webhook(tenant)
+
+    data = api.as_key(make_key(tenant)).post(f"/v1/webhooks/{webhook.id}/rotate-secret").json()["data"]
+
+    (entry,) = AuditEntry.objects.for_tenant(tenant.id).of_type("webhook.secret_rotated")
+    assert data["secret"] not in f"{entry.description} {entry.metadata}"
