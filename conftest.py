@@ -31,6 +31,8 @@ from compliance.tests import databases
 from compliance.tests.client import ApiClient
 from compliance.tests.owner import owning
 from compliance.tests.redis_servers import NOWHERE, redis_at
+from tenancy.models import Tenant
+from tenancy.tests.factories import make_tenant
 
 pytest_plugins = ["compliance.tests.stack"]
 # A busy machine is slow, which is no finding.
@@ -221,3 +223,9 @@ def redis_is_down(settings: Settings) -> Iterator[None]:
 def api() -> ApiClient:
     """A client without credentials; `api.as_key(secret)` gives one with."""
     return ApiClient()
+
+
+@pytest.fixture
+def acme() -> Tenant:
+    """The tenant whose people a test of the console is about."""
+    return make_tenant("Acme")

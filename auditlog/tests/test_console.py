@@ -40,11 +40,6 @@ LIST, TREE = "admin:auditlog_auditentry_changelist", "admin:auditlog_treehead_ch
 LONG = "w" * 255
 
 
-@pytest.fixture
-def acme() -> Tenant:
-    return make_tenant("Acme")
-
-
 def make_entry(tenant: Tenant, **fields: Any) -> AuditEntry:
     given: dict[str, Any] = {
         "affected_id": "agent",

@@ -26,11 +26,6 @@ from tenancy.tests.factories import make_tenant
 LIST, EXPORT = "admin:auditlog_auditentry_changelist", "admin:auditlog_auditentry_export"
 
 
-@pytest.fixture
-def acme() -> Tenant:
-    return make_tenant("Acme")
-
-
 def make_entry(tenant: Tenant, description: str = "", **fields: Any) -> AuditEntry:
     given: dict[str, Any] = {
         "actor": Actor.system("tests"),

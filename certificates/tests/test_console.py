@@ -19,14 +19,8 @@ from compliance.core.environments import Environment
 from compliance.tests.console import actor_id_of, address_in, console_of, make_member, make_operator
 from tenancy import services as tenancy
 from tenancy.models import Role, Tenant
-from tenancy.tests.factories import make_tenant
 
 BOTH = pytest.mark.parametrize("environment", list(Environment))
-
-
-@pytest.fixture
-def acme() -> Tenant:
-    return make_tenant("Acme")
 
 
 def row_page(certificate: Certificate) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from compliance.tests.console import make_operator
+from compliance.tests.console import make_operator, make_staff
 from people.tests.security_keys import ORIGIN, RP_ID
 from people.tests.test_second_factor import PASSWORD, required, root
 
@@ -29,3 +29,8 @@ def lee() -> User:
     user.set_password(PASSWORD)
     user.save()
     return user
+
+
+@pytest.fixture
+def kim() -> User:
+    return make_staff("kim", password=PASSWORD)

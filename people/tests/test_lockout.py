@@ -23,11 +23,6 @@ PASSWORD, NEW = "correct horse battery", "another long passphrase"
 AGAIN, CHANGE = reverse("mfa_reauthenticate"), reverse("account_change_password")
 
 
-@pytest.fixture
-def kim() -> User:
-    return make_staff("kim", password=PASSWORD)
-
-
 def attempt(client: Client, password: str, username: str = "kim", **headers: Any) -> Any:
     return client.post(reverse("account_login"), {"login": username, "password": password}, **headers)
 

@@ -19,11 +19,6 @@ from people.models import Person
 PASSWORD = "correct horse battery"
 
 
-@pytest.fixture
-def kim() -> User:
-    return make_staff("kim", password=PASSWORD)
-
-
 def sign_in(client: Client, username: str, password: str, **headers: Any) -> Any:
     form = {"login": username, "password": password}
     return client.post(reverse("account_login"), form, **headers)

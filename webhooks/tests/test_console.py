@@ -28,13 +28,6 @@ from webhooks.tests.factories import (
     make_webhook_with_secret,
 )
 
-EVERY_ACTION = ["test", "recover", "rotate", "off"]
-
-
-@pytest.fixture
-def acme() -> Tenant:
-    return make_tenant("Acme")
-
 
 def act(role: Role, tenant: Tenant, action: str, row: Any, **data: Any) -> HttpResponse:
     client = console_of(make_member(tenant, role))

@@ -1,15 +1,13 @@
 """Bad input gets a clear error in the envelope, on every path; never a 500."""
 
 import re
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from django.urls import URLResolver, get_resolver
 
 from agents.models import Agent
 from compliance.tests.client import ApiClient
 from compliance.tests.description import description
+from compliance.tests.url_table import api_routes, methods_of
 from tenancy.tests.factories import make_key, make_tenant
 
 
@@ -116,21 +114,15 @@ TAKES_ANY = (
 )
 
 
-def view_routes(entries: list[Any] | None = None, prefix: str = "") -> Iterator[tuple[str, str]]:
-    """The method and the pattern of each route under `/v1`."""
-    for entry in get_resolver().url_patterns if entries is None else entries:
-        route = f"{prefix}{entry.pattern}"
-        if isinstance(entry, URLResolver):
-            yield from view_routes(entry.url_patterns, route)
-        elif route.startswith("v1/"):
-            yield from (
-                (method, route)
-                for method in getattr(entry.callback, "actions", None) or ["get"]
-                if method != "head"
-            )
-
-
-ROUTES = sorted(set(view_routes()))
+ROUTES = sorted(
+    {
+        (method, route)
+        for route, view in api_routes()
+        if route.startswith("v1/")
+        for method in methods_of(view)
+        if method != "head"
+    }
+)
 
 
 @pytest.mark.parametrize(("method", "route"), ROUTES)

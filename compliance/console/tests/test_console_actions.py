@@ -30,11 +30,6 @@ from tenancy.tests.factories import ACTOR, make_tenant
 BOTH = pytest.mark.parametrize("environment", list(Environment))
 
 
-@pytest.fixture
-def acme() -> Tenant:
-    return make_tenant("Acme")
-
-
 def run(client: Client, action: str, row: Any, **data: Any) -> Any:
     return client.post(reverse(f"admin:{action}", args=[row.pk]), data)
 

@@ -61,11 +61,6 @@ def page_of(client: Client, page: str, row: Any) -> Any:
 
 
 @pytest.fixture
-def acme() -> Tenant:
-    return make_tenant("Acme")
-
-
-@pytest.fixture
 def rival() -> Tenant:
     return make_tenant("Rival")
 
