@@ -164,12 +164,7 @@ def world_transaction(django_db_setup: None, django_db_blocker: Any) -> Iterator
     Each test is rolled back to there. A fixture of a module asks for this one and writes; none of the
     module's tests may be `committed` or `owned`.
     """
-    with (
-        django_db_blocker.unblock(),
-        environments.use(Environment.LIVE),
-        rolled_back(Environment.TEST),
-        rolled_back(Environment.LIVE),
-    ):
+    with databases.rolled_back_worlds(django_db_blocker):
         yield
 
 
@@ -180,18 +175,9 @@ def owned_world_transaction(django_db_setup: None, django_db_blocker: Any) -> It
         django_db_blocker.unblock(),
         environments.use(Environment.LIVE),
         owning(),
-        rolled_back(Environment.TEST),
-        rolled_back(Environment.LIVE),
+        databases.rolled_back_worlds(django_db_blocker),
     ):
         yield
-
-
-@contextmanager
-def rolled_back(environment: Environment) -> Iterator[None]:
-    """A transaction of the environment's database that is never committed."""
-    with environments.use(environment), environments.atomic():
-        yield
-        connections[environment.alias].set_rollback(True)
 
 
 @pytest.fixture(autouse=True)

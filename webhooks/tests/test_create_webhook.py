@@ -33,19 +33,9 @@ def test_webhook_is_created_with_a_secret(api: ApiClient) -> None:
     assert answer.status_code == 201
     data = answer.json()["data"]
     assert set(data) == {
-        "id",
-        "url",
-        "events",
-        "format",
-        "active",
-        "description",
-        "secret",
-        "secret_hint",
-        "previous_secret_until",
-        "disabled_at",
-        "created_at",
-        "updated_at",
-    }
+        "id", "url", "events", "format", "active", "description", "secret", "secret_hint",
+        "previous_secret_until", "disabled_at", "created_at", "updated_at",
+    }  # fmt: skip
     assert data["url"] == BODY["url"]
     assert data["events"] == ["certificate.revoked"]
     assert data["active"] is True
