@@ -215,3 +215,9 @@ def api() -> ApiClient:
 def acme() -> Tenant:
     """The tenant whose people a test of the console is about."""
     return make_tenant("Acme")
+
+
+@pytest.fixture
+def fast_passwords(settings: Settings) -> None:
+    """Hash by MD5: PBKDF2 takes half a second, and every sign-in does it."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

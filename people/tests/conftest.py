@@ -13,13 +13,7 @@ __all__ = ["required", "root"]
 
 
 @pytest.fixture(autouse=True)
-def fast_passwords(settings: Any) -> None:
-    """Hash by MD5: PBKDF2 takes half a second, and every sign-in does it."""
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-
-
-@pytest.fixture(autouse=True)
-def at_localhost(settings: Any) -> None:
+def at_localhost(fast_passwords: None, settings: Any) -> None:
     settings.WEBAUTHN_ORIGIN, settings.WEBAUTHN_RP_ID = ORIGIN, RP_ID
 
 

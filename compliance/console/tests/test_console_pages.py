@@ -223,7 +223,7 @@ def test_lists_make_as_many_queries_for_many_rows_as_for_one(
     world: World, django_assert_max_num_queries: Any
 ) -> None:
     client = console_of(make_operator())
-    for number in range(12):
+    for number in range(8):
         populate(world.acme, Environment.LIVE, f"row-{number}")
 
     for page in PAGES:
