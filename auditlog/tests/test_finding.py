@@ -156,7 +156,7 @@ def test_what_is_found_is_what_is_exported(acme: Tenant, query: dict[str, str]) 
     assert header["filters"] == {name: [value] for name, value in query.items()}
 
 
-# --- What the comparison of chosen entries with the tree says of each way to tamper with the lo ----
+# --- What the comparison with the tree says of each way to tamper with the log --------------------
 
 
 BEFORE, CHOSEN, AFTER = 300, 300, 300  # the chosen entries lie in three tiles

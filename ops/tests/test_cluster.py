@@ -1,4 +1,4 @@
-"""The cluster's database: the death of its primary loses nothing that was acknowledged."""
+"""The cluster's configurations, and its programs killed under load."""
 
 import subprocess
 import sys

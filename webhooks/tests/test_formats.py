@@ -1,4 +1,4 @@
-"""Deliveries as CloudEvents and as messages for Slack, over a real receiver."""
+"""The formats of deliveries over a real receiver, their signatures, and the receiver's guide."""
 
 import base64
 import hashlib
@@ -156,7 +156,7 @@ def test_header_takes_the_service_name() -> None:
     assert signature.header_name("acme") == "X-Acme-Signature"
 
 
-# --- The receiver's guide: its receiver runs against the real sender, its table names what is s ----
+# --- The receiver's guide: its receiver against the real sender, its table ------------------------
 
 
 GUIDE = (Path(settings.BASE_DIR) / "docs/webhooks.md").read_text()

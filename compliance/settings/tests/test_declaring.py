@@ -172,7 +172,7 @@ def test_credentials_of_an_address_are_not_shown(
     assert section.variables[0].value == "https://…@spans.example.org/v1"
 
 
-# --- -----------------------------------------------------------------------------------------------
+# --- Only regular files are read ------------------------------------------------------------------
 
 
 def test_link_to_a_file_is_followed(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`GET /v1/webhooks/{id}/deliveries`."""
+"""The endpoints of deliveries: history, redelivery, recovery; and the secret's rotation."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

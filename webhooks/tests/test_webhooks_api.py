@@ -1,4 +1,4 @@
-"""`POST /v1/webhooks`."""
+"""The endpoints of webhooks: create, change, list, delete, test."""
 
 import json
 from typing import Any
