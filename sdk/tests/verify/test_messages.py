@@ -19,7 +19,7 @@ from agentid.verify import (
     verify_message,
     verify_webhook,
 )
-from certificates.tests.test_serials import FROM_NODE, NUMBERS
+from certificates.tests.test_canonical_vectors import FROM_NODE, NUMBERS
 from webhooks.sending.signature import new_secret, sign, sign_standard
 
 PAYLOAD = {"order": 1, "price": 1e21, "größe": "naïve 😀", "nested": [None, True, {"b": 1, "a": 0.1}]}
