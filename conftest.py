@@ -31,6 +31,8 @@ from compliance.tests import databases
 from compliance.tests.client import ApiClient
 from compliance.tests.owner import owning
 from compliance.tests.redis_servers import NOWHERE, redis_at
+from tenancy.models import Tenant
+from tenancy.tests.factories import make_tenant
 
 pytest_plugins = ["compliance.tests.stack"]
 # A busy machine is slow, which is no finding.
@@ -162,12 +164,7 @@ def world_transaction(django_db_setup: None, django_db_blocker: Any) -> Iterator
     Each test is rolled back to there. A fixture of a module asks for this one and writes; none of the
     module's tests may be `committed` or `owned`.
     """
-    with (
-        django_db_blocker.unblock(),
-        environments.use(Environment.LIVE),
-        rolled_back(Environment.TEST),
-        rolled_back(Environment.LIVE),
-    ):
+    with databases.rolled_back_worlds(django_db_blocker):
         yield
 
 
@@ -178,18 +175,9 @@ def owned_world_transaction(django_db_setup: None, django_db_blocker: Any) -> It
         django_db_blocker.unblock(),
         environments.use(Environment.LIVE),
         owning(),
-        rolled_back(Environment.TEST),
-        rolled_back(Environment.LIVE),
+        databases.rolled_back_worlds(django_db_blocker),
     ):
         yield
-
-
-@contextmanager
-def rolled_back(environment: Environment) -> Iterator[None]:
-    """A transaction of the environment's database that is never committed."""
-    with environments.use(environment), environments.atomic():
-        yield
-        connections[environment.alias].set_rollback(True)
 
 
 @pytest.fixture(autouse=True)
@@ -221,3 +209,15 @@ def redis_is_down(settings: Settings) -> Iterator[None]:
 def api() -> ApiClient:
     """A client without credentials; `api.as_key(secret)` gives one with."""
     return ApiClient()
+
+
+@pytest.fixture
+def acme() -> Tenant:
+    """The tenant whose people a test of the console is about."""
+    return make_tenant("Acme")
+
+
+@pytest.fixture
+def fast_passwords(settings: Settings) -> None:
+    """Hash by MD5: PBKDF2 takes half a second, and every sign-in does it."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

@@ -98,8 +98,7 @@ def test_salts_of_another_length_are_named(log: list[AuditEntry], salts: str) ->
 
 
 @pytest.mark.parametrize(
-    "change",
-    ["size = -5", "size = 4000000000", "size = 1000000000000000", "minimum_index = -7", "root = ''"],
+    "change", ["size = -5", "size = 4000000000", "size = 1000000000000000", "minimum_index = -7", "root = ''"]
 )
 def test_strange_head_is_named(log: list[AuditEntry], change: str) -> None:
     sql.execute(f"UPDATE auditlog_treehead SET {change}")  # noqa: S608

@@ -19,12 +19,7 @@ from auditlog.tlog.checkpoints import AddCheckpoint
 from auditlog.tlog.lines import Malformed
 from auditlog.tlog.notes import Note, VerifierKey
 from auditlog.tlog.policy import TrustedWitness
-from compliance.outbound.tests.receivers import (
-    Script,
-    answer,
-    receiving,
-    silence,
-)
+from compliance.outbound.tests.receivers import Script, answer, receiving, silence
 
 SECONDS = 20.0
 WITNESS = make_witness_key()

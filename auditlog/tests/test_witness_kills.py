@@ -35,6 +35,9 @@ class DishonestLog:
             while True:
                 self._submit(witness)
 
+    def has_said_much(self) -> bool:
+        return self._guess > 40 and self.refused > KILLS
+
     def _submit(self, witness: WitnessProcess) -> None:
         tree = self._chance.choice(TREES)
         old = self._chance.choice([self._guess, self._guess, self._guess, max(0, self._guess - 1), 0])
@@ -55,7 +58,9 @@ def test_cosigned_trees_are_consistent_across_kills(tmp_path: Path) -> None:
     chance = random.Random(20)
     log = DishonestLog(chance)
 
-    for _ in range(KILLS):
+    for kills in range(5 * KILLS):  # on a busy machine a life holds few requests
+        if kills >= KILLS and log.has_said_much():
+            break
         witness = start_witness(tmp_path / "state", [LOG.public])
         killer = Timer(chance.uniform(0.01, 0.4), witness.process.kill)
         killer.start()
@@ -65,7 +70,6 @@ def test_cosigned_trees_are_consistent_across_kills(tmp_path: Path) -> None:
 
     sizes = [size for _, size in log.cosigned]
     assert sizes == sorted(sizes)
-    assert sizes[-1] > 40
-    assert log.refused > KILLS
+    assert log.has_said_much()
     for (old_tree, old), (new_tree, new) in zip(log.cosigned, log.cosigned[1:], strict=False):
         verify_consistency(old, old_tree.root(old), new, new_tree.root(new), new_tree.consistency(old, new))

@@ -57,10 +57,7 @@ class WitnessProcess:
 
 
 def start_witness(
-    state: Path,
-    log_keys: Sequence[VerifierKey],
-    *,
-    program: Sequence[str] = PLAIN,
+    state: Path, log_keys: Sequence[VerifierKey], *, program: Sequence[str] = PLAIN
 ) -> WitnessProcess:
     """Start one on a free port, with an empty environment."""
     command = [sys.executable, *program, "--listen", "127.0.0.1:0", "--state", str(state), "--name", NAME]

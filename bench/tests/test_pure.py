@@ -8,9 +8,9 @@ import pytest
 
 from bench.harness import answers
 from bench.harness.ledger import floor_id
-from bench.harness.report import Row, number, table
+from bench.harness.report import Row
 from bench.harness.stats import longest_gap, median, percentile
-from bench.harness.traffic import MIX, Habits, Traffic, reads
+from bench.harness.traffic import MIX, Habits, Traffic
 from events.models import ActionType
 
 ID = "01a1fad5-2662-7348-86ea-8ffb2ba48a5c"
@@ -24,11 +24,6 @@ def test_percentile_is_a_measured_value(share: float, value: float) -> None:
 def test_nothing_measured_has_no_percentile_and_no_median() -> None:
     assert isnan(percentile([], 0.5))
     assert isnan(median([]))
-
-
-@pytest.mark.parametrize(("values", "middle"), [([3.0, 1.0, 2.0], 2.0), ([4.0, 1.0], 2.5)])
-def test_median(values: list[float], middle: float) -> None:
-    assert median(values) == middle
 
 
 @pytest.mark.parametrize("name", [b"content-length", b"Content-Length"])
@@ -84,12 +79,6 @@ def test_an_agent_has_the_same_habits_in_each_run() -> None:
     assert Habits.of(ID).event(Random(1)) == Habits.of(ID).event(Random(1))
 
 
-def test_reads_take_turns() -> None:
-    source = reads(["/a", "/b"], key="secret")
-
-    assert [source().split()[1] for _ in range(3)] == [b"/a", b"/b", b"/a"]
-
-
 def test_floor_id_is_below_the_ids_of_its_moment() -> None:
     moment = int(ID.replace("-", "")[:12], 16) / 1000
 
@@ -105,18 +94,3 @@ def test_ratios_above_one_are_better_for_rates_and_latencies() -> None:
     assert Row("rate", "1/s", 200.0, 100.0).ratio() == 2.0
     assert Row("latency", "ms", 5.0, 10.0, less_is_better=True).ratio() == 2.0
     assert Row("rate", "1/s", None, 10.0).cells()[1:] == ["·", "10.0", "·"]
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(1234.6, "1,235"), (12.34, "12.3"), (1.234, "1.23"), (None, "·")]
-)
-def test_numbers_are_short(value: float | None, text: str) -> None:
-    assert number(value) == text
-
-
-def test_table_is_aligned() -> None:
-    assert table([["", "a"], ["long name", "1,000"]]) == [
-        "               a",
-        "─────────  ─────",
-        "long name  1,000",
-    ]

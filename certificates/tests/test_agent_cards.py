@@ -51,10 +51,7 @@ RICH = {
     "streaming": False,
     "input_modes": ["text/plain", "application/json"],
     "output_modes": ["text/plain"],
-    "token_schemes": [
-        "bearer",
-        "dpop",
-    ],
+    "token_schemes": ["bearer", "dpop"],
     "provider_url": "https://example.com",
     "documentation_url": "https://example.com/docs",
 }
@@ -234,19 +231,6 @@ def test_uncertified_and_retired_agents_have_no_card(api: ApiClient, tenant: Ten
     make_authorities()
     for agent in (make_agent(tenant, agent_card=CARD), make_retired_agent(tenant, agent_card=CARD)):
         assert get(api, agent).status_code == 404
-
-
-@pytest.mark.parametrize(
-    "did",
-    [
-        "x",
-        "did:web:example.com",
-        "did:service:live:x",
-        "did:service:live:01890000-0000-7000-8000-000000000000",
-    ],
-)
-def test_unknown_did_is_404(api: ApiClient, did: str) -> None:
-    assert api.get(f"/v1/agent-cards/{did}").status_code == 404
 
 
 def test_sandbox_agents_card_is_signed_in_the_sandbox(api: ApiClient, tenant: Tenant) -> None:

@@ -68,25 +68,6 @@ def test_expired_certificate_cannot_be_revoked(client: ApiClient, tenant: Tenant
     assert (answer.status_code, answer.json()) == (422, {"error": "Certificate has expired"})
 
 
-@pytest.mark.parametrize("certificate_id", ["x", ABSENT])
-@pytest.mark.parametrize("verb", ["revoke", "renew"])
-def test_absent_certificate_is_404(client: ApiClient, certificate_id: str, verb: str) -> None:
-    answer = client.post(f"/v1/certificates/{certificate_id}/{verb}", {"reason": "x"})
-
-    assert (answer.status_code, answer.json()) == (404, {"error": "Certificate not found"})
-
-
-@pytest.mark.parametrize(
-    "body", [{"reason": ""}, {"reason": "x" * 501}, {"reason": 5}, {"reason": None}, {"x": 1}]
-)
-def test_reason_of_1_to_500_characters_is_required(client: ApiClient, tenant: Tenant, body: Any) -> None:
-    certificate = make_certificate(make_agent(tenant))
-
-    assert revoke(client, certificate, body).status_code == 400
-    certificate.refresh_from_db()
-    assert certificate.status == "active"
-
-
 def test_certificate_is_fetched(client: ApiClient, tenant: Tenant) -> None:
     certificate = make_certificate(make_agent(tenant))
 

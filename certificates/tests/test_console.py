@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.urls import reverse
 
-from agents.models import Agent, AgentStatus
+from agents.models import AgentStatus
 from auditlog.models import AuditEntry
 from certificates.models import Certificate, CertificateStatus
 from certificates.tests.factories import (
@@ -19,14 +19,8 @@ from compliance.core.environments import Environment
 from compliance.tests.console import actor_id_of, address_in, console_of, make_member, make_operator
 from tenancy import services as tenancy
 from tenancy.models import Role, Tenant
-from tenancy.tests.factories import make_tenant
 
 BOTH = pytest.mark.parametrize("environment", list(Environment))
-
-
-@pytest.fixture
-def acme() -> Tenant:
-    return make_tenant("Acme")
 
 
 def row_page(certificate: Certificate) -> str:
@@ -51,30 +45,6 @@ def test_officer_revokes_a_certificate_with_a_reason(acme: Tenant, environment: 
     assert certificate.revocation_reason == "key compromise: laptop lost"
     assert certificate.revocation_code == "keyCompromise"
     assert entry.actor_id == actor_id_of("officer")
-
-
-def test_a_revoked_certificate_is_not_revoked_again(acme: Tenant) -> None:
-    certificate = make_revoked_certificate(acme, reason="first")
-    client = console_of(make_operator())
-
-    client.post(reverse("admin:certificates_certificate_revoke", args=[certificate.pk]), {"reason": "second"})
-
-    certificate.refresh_from_db()
-    page = client.get(row_page(certificate)).content.decode()
-    assert certificate.revocation_reason == "first"
-    assert "Certificate is already revoked" in page
-    assert "Revoke certificate" not in page
-
-
-def test_retiring_an_agent_revokes_its_certificate(acme: Tenant) -> None:
-    agent = make_certified_agent(acme)
-
-    console_of(make_member(acme, Role.OFFICER)).post(
-        reverse("admin:agents_agent_retire", args=[agent.pk]), {"reason": "replaced"}
-    )
-
-    assert Agent.objects.get(id=agent.id).status == AgentStatus.RETIRED
-    assert Certificate.objects.get(agent=agent).status == CertificateStatus.REVOKED
 
 
 @BOTH

@@ -1,7 +1,6 @@
 """`GET /v1/crl` and `/v1/ca`: what verifiers fetch, and how the lists come to be."""
 
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,12 +8,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from django.db import IntegrityError
 
-from agents.tests.factories import make_agent
 from certificates.lists.publication import KEPT_BODIES, publish
 from certificates.models import Certificate, CertificateAuthority, RevocationList
 from certificates.pki.serials import format_serial, new_serial
-from certificates.tests import outside
-from certificates.tests.factories import make_authorities, make_certificate, make_revoked_certificate
+from certificates.tests.factories import make_authorities, make_revoked_certificate
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
@@ -184,39 +181,6 @@ def test_environments_have_their_own_lists(
     found = read(api.get("/v1/crl?environment=test"))
     assert found.get_revoked_certificate_by_serial_number(number) is not None
     assert api.get("/v1/crl?environment=prod").status_code == 400
-
-
-def test_certificates_point_to_their_own_list(api: ApiClient, tenant: Tenant) -> None:
-    with environments.use(Environment.TEST):
-        certificate = make_certificate(make_agent(tenant))
-    leaf = x509.load_pem_x509_certificate(certificate.certificate_pem.encode())
-    point = leaf.extensions.get_extension_for_class(x509.CRLDistributionPoints).value[0]
-    access = leaf.extensions.get_extension_for_class(x509.AuthorityInformationAccess).value
-    assert point.full_name is not None
-
-    crl = read(api.get("/" + point.full_name[0].value.split("/", 3)[3]))
-    issuer_answer = api.get("/" + access[0].access_location.value.split("/", 3)[3])
-
-    assert crl.issuer == leaf.issuer
-    assert issuer_answer["Content-Type"] == "application/pkix-cert"
-    issuer = x509.load_der_x509_certificate(issuer_answer.content)
-    leaf.verify_directly_issued_by(issuer)
-    named = crl.extensions.get_extension_for_class(x509.IssuingDistributionPoint).value
-    assert named.full_name == point.full_name
-
-
-def test_cas_are_listed_issuing_first(
-    api: ApiClient, authority: CertificateAuthority, tmp_path: Path
-) -> None:
-    data = api.get("/v1/ca").json()["data"]
-
-    issuing, root = data["certificates"]
-    assert data["chain_pem"] == issuing["pem"] + root["pem"]
-    assert (data["environment"], root["role"], issuing["role"]) == ("live", "root", "issuing")
-    assert issuing["serial_number"] == authority.serial_number
-    for name, item in (("root", root), ("issuing", issuing)):
-        (tmp_path / name).write_text(item["pem"])
-    assert outside.openssl("verify", "-x509_strict", "-CAfile", tmp_path / "root", tmp_path / "issuing")
 
 
 def test_one_ca_is_served_as_der_and_as_pem(api: ApiClient, authority: CertificateAuthority) -> None:

@@ -3,10 +3,7 @@
 from pathlib import Path
 
 from certificates.tests import outside
-from certificates.tests.factories import (
-    make_held_certificate,
-    reinstate_agent,
-)
+from certificates.tests.factories import make_held_certificate, reinstate_agent
 from certificates.tests.test_holds import publish_now
 from certificates.tests.test_ocsp import issuer_of, leaf_of
 from compliance.tests.client import ApiClient

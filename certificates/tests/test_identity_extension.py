@@ -32,10 +32,6 @@ def test_claims_survive_the_round_trip(claims: IdentityClaims) -> None:
     assert decode(encode(claims)) == claims
 
 
-def test_undeclared_scope_differs_from_an_empty_one() -> None:
-    assert encode(replace(FULL, permitted_actions=None)) != encode(replace(FULL, permitted_actions=()))
-
-
 def test_encoding_is_as_documented() -> None:
     claims = IdentityClaims(
         operator="O", did="d", environment="live", model_hash="h", permitted_actions=("a",)

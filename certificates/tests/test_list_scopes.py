@@ -13,7 +13,7 @@ from pytest_django.fixtures import Settings
 
 from agents.tests.factories import make_agent
 from certificates import authorities
-from certificates.lists import list_audit, publication
+from certificates.lists import list_audit
 from certificates.lists.publication import publish
 from certificates.models import Certificate, CertificateAuthority, RevocationList, RevocationListPart
 from certificates.tests import outside
@@ -187,14 +187,6 @@ def test_database_refuses_numbers_that_do_not_rise(authority: CertificateAuthori
             newest.save(force_insert=True)
     with pytest.raises(IntegrityError, match="only rises"), environments.atomic():
         CertificateAuthority.objects.filter(id=authority.id).update(crl_number=0)
-
-
-def test_audit_finds_nothing_in_what_is_published(tenant: Tenant) -> None:
-    for reason in ("keyCompromise", "superseded", "whatever"):
-        make_revoked_certificate(tenant, reason=reason)
-    publication.publish_due(actor=ACTOR, now=now())
-
-    assert [row["findings"] for row in run("crl_check")] == [[], []]
 
 
 def test_audit_notices_what_the_lists_do_not_say(tenant: Tenant) -> None:

@@ -293,7 +293,3 @@ def test_responders_are_renewed_at_half_their_life_and_removed_with_their_keys(
     assert not OcspResponder.objects.filter(id=second.id).exists()
     with pytest.raises(KeyNotFound):
         backend_for(Environment.LIVE).public_key(second.key_uri)
-
-
-def test_wrong_method_is_405(api: ApiClient) -> None:
-    assert api.get("/v1/ocsp").status_code == 405

@@ -98,15 +98,6 @@ def test_body_may_be_left_out(client: ApiClient, tenant: Tenant) -> None:
     assert fresh(old).status == "revoked"
 
 
-@pytest.mark.parametrize("seconds", [-1, 604_801, "60", 1.5, None])
-def test_overlap_outside_a_week_is_refused(client: ApiClient, tenant: Tenant, seconds: Any) -> None:
-    old = make_certificate(make_agent(tenant), at=now() - HOUR)
-
-    answer = client.post(f"/v1/certificates/{old.id}/renew", {"overlap_seconds": seconds})
-
-    assert (answer.status_code, fresh(old).superseded_at) == (400, None)
-
-
 def test_overlap_ends_with_a_successor_that_lives_shorter(
     client: ApiClient, tenant: Tenant, settings: Any
 ) -> None:

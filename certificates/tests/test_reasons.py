@@ -13,11 +13,7 @@ from compliance.core.errors import Invalid
 from compliance.tests.client import ApiClient
 from tenancy.tests.factories import make_key, make_tenant
 
-BY_THE_SERVICE_ALONE = {
-    ReasonFlags.certificate_hold,
-    ReasonFlags.remove_from_crl,
-    ReasonFlags.aa_compromise,
-}
+BY_THE_SERVICE_ALONE = {ReasonFlags.certificate_hold, ReasonFlags.remove_from_crl, ReasonFlags.aa_compromise}
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,6 @@ from compliance.keys.registry import backend_for
 from compliance.keys.uri import parse
 from compliance.tests.client import ApiClient
 from ops import doctor, key_inventory
-from ops.privileges.listed import TABLES
 from tenancy.models import Tenant
 
 OCTETS = b"what the service composed"
@@ -383,10 +382,6 @@ def test_unknown_setting_is_reported(settings: Any) -> None:
 
     assert [found.id for found in check_agent_keys()] == ["certificates.E001"]
     assert key_pool.storage() is KeyStorage.RESIDENT
-
-
-def test_reader_role_cannot_see_wrapped_keys() -> None:
-    assert "blob" in TABLES["certificates_wrappedagentkey"].secret
 
 
 def test_only_one_wrapping_key_is_in_service() -> None:

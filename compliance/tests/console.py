@@ -23,20 +23,19 @@ from delegation.issuers.tests.factories import make_issuer
 from delegation.lifecycle import KeyStatus
 from delegation.models import TokenKey
 from delegation.reviews.tests.factories import make_access_review
-from delegation.stops.models import KindStop, StopState
+from delegation.stops.tests.factories import make_stop
 from delegation.tests.factories import make_issued_token
 from events.inbox.models import InboxComment, OpenEvent
 from events.models import (
     ActionType,
-    BehaviorEvent,
     EventReview,
     MarkedPlace,
     ReviewVerdict,
-    RiskBand,
     Simulation,
 )
 from events.otlp.models import NameSource, TracedName
 from events.risk.evaluation import simulations
+from events.tests.factories import make_open_event
 from gateway.approvals.models import Approval
 from gateway.models import AskPolicy, GatewayRoute
 from incidents.tests.factories import make_incident
@@ -46,7 +45,8 @@ from reports.vocabulary import Cadence, ReportType
 from signals.tests.factories import make_poll_stream
 from tenancy import memberships, services
 from tenancy.models import Role, Tenant
-from webhooks.models import Attempt, Delivery, DeliveryStatus, Message, Webhook
+from webhooks.models import Attempt, DeliveryStatus, Webhook
+from webhooks.tests.factories import make_finished_delivery
 from webhooks.vocabulary import EventName
 
 ACTOR = Actor.system("tests")
@@ -113,6 +113,7 @@ def console_of(user: User, environment: Environment = Environment.LIVE) -> Conso
 
 def populate(tenant: Tenant, environment: Environment, label: str = "row") -> dict[str, Any]:
     """A row of every kind for `tenant` in `environment`; by name of its page (`app_model`)."""
+    moment, action = now(), f"{label} action"[:256]
     with environments.use(environment):
         mirrored = services.get_tenant(tenant_id=tenant.id)
         agent = make_agent(mirrored, name=f"{label} agent")
@@ -125,64 +126,29 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
             ).row,
             "incidents_incident": make_incident(mirrored, agent_id=agent.id, agent_name=agent.name),
             "gateway_gatewayroute": GatewayRoute.objects.create(
-                tenant=mirrored,
-                name=f"route-{agent.id}",
-                credentials=["dpop"],
-                action=f"{label} action"[:256],
-                created_at=now(),
-                updated_at=now(),
+                tenant=mirrored, name=f"route-{agent.id}", credentials=["dpop"], action=action,
+                created_at=moment, updated_at=moment,
             ),
             "gateway_askpolicy": AskPolicy.objects.create(
-                tenant=mirrored,
-                agent_id=agent.id,
-                always_ask=[f"{label} action"[:256]],
-                created_at=now(),
-                updated_at=now(),
+                tenant=mirrored, agent_id=agent.id, always_ask=[action], created_at=moment, updated_at=moment
             ),
             "approvals_approval": Approval.objects.create(
-                tenant=mirrored,
-                agent_id=agent.id,
-                agent_name=agent.name,
-                action_name=f"{label} action"[:256],
-                details={"said": label},
-                action_hash="0" * 64,
-                reasons=[],
-                requested_by=ACTOR.id,
-                requested_at=now(),
-                expires_at=now() + timedelta(days=1),
+                tenant=mirrored, agent_id=agent.id, agent_name=agent.name, action_name=action,
+                details={"said": label}, action_hash="0" * 64, reasons=[], requested_by=ACTOR.id,
+                requested_at=moment, expires_at=moment + timedelta(days=1),
             ),
             "reports_reportschedule": ReportSchedule.objects.create(
-                tenant=mirrored,
-                type=ReportType.MICA,
-                cadence=Cadence.MONTH,
-                next_start=now(),
-                created_at=now(),
-                ended_at=now(),
+                tenant=mirrored, type=ReportType.MICA, cadence=Cadence.MONTH, next_start=moment,
+                created_at=moment, ended_at=moment,
             ),
             "reports_report": Report.objects.create(
-                tenant=mirrored,
-                type=ReportType.MICA,
-                period_start=now() - timedelta(days=1),
-                period_end=now(),
-                created_at=now(),
+                tenant=mirrored, type=ReportType.MICA, period_start=moment - timedelta(days=1),
+                period_end=moment, created_at=moment,
             ),
             **_authority_rows(agent, label),
             **_event_rows(agent, label),
             **_webhook_rows(mirrored, label),
-            "stops_kindstop": KindStop.objects.create(
-                tenant=mirrored,
-                match={"model_hash": label},
-                revoke=False,
-                reason=label,
-                reason_code="certificateHold",
-                state=StopState.DONE,
-                matched=0,
-                started_by=ACTOR.id,
-                started_by_kind=ACTOR.kind,
-                started_at=now(),
-                worked_at=now(),
-                ended_at=now(),
-            ),
+            "stops_kindstop": make_stop(mirrored, match={"model_hash": label}, reason=label),
             "reviews_accessreview": make_access_review(mirrored, agent, label),
             "otlp_tracedname": TracedName.objects.create(
                 tenant=mirrored, source=NameSource.SERVICE, name=label, seen_at=now()
@@ -193,7 +159,7 @@ def populate(tenant: Tenant, environment: Environment, label: str = "row") -> di
                 audiences=["".join(filter(is_plain_text, label))],
                 required_claims={"groups": [label]},
             ),
-        }
+        }  # fmt: skip
 
 
 def _authority_rows(agent: Agent, label: str) -> dict[str, Any]:
@@ -206,73 +172,39 @@ def _authority_rows(agent: Agent, label: str) -> dict[str, Any]:
         "certificates_ocspresponder": OcspResponder.objects.get(authority=certificate.authority),
         "certificates_revocationlist": RevocationList.objects.latest_of(certificate.authority),
         "certificates_endedhold": EndedHold.objects.create(
-            certificate=certificate,
-            authority=certificate.authority,
-            held_at=tomorrow,
-            ended_at=tomorrow,
+            certificate=certificate, authority=certificate.authority, held_at=tomorrow, ended_at=tomorrow,
             crl_entry=b"",
         ),
         "delegation_issuedtoken": make_issued_token(agent, principal="".join(filter(is_plain_text, label))),
         "delegation_tokenkey": TokenKey.objects.create(
-            kid=f"{label} kid"[:64],
-            uri="pkcs11:object=kept",
-            public_jwk={"kty": "EC"},
-            status=KeyStatus.WITHDRAWN,
-            published_at=now(),
-            active_from=now(),
-            retired_at=now(),
+            kid=f"{label} kid"[:64], uri="pkcs11:object=kept", public_jwk={"kty": "EC"},
+            status=KeyStatus.WITHDRAWN, published_at=now(), active_from=now(), retired_at=now(),
         ),
-    }
+    }  # fmt: skip
 
 
 def _event_rows(agent: Agent, label: str) -> dict[str, Any]:
-    event = BehaviorEvent.objects.create(
-        tenant=agent.tenant,
-        agent=agent,
+    event = make_open_event(
+        agent,
         action_type=ActionType.DATA_ACCESS,
-        risk_score=0.9,
-        risk_band=RiskBand.HIGH,
-        occurred_at=now(),
-        received_at=now(),
         details={"said": label},
         reasons=[{"name": "scope", "observed": label, "expected": "less", "weight": 1.0}],
         model_version="tests",
     )
+    about = {"tenant": agent.tenant, "agent": agent, "event_id": event.id}
+    by = {"actor_type": ACTOR.type, "actor_id": ACTOR.id}
     return {
         "events_behaviorevent": event,
         "events_eventreview": EventReview.objects.create(
-            tenant=agent.tenant,
-            agent=agent,
-            event_id=event.id,
-            number=1,
-            verdict=ReviewVerdict.CONFIRMED,
-            note=label,
-            actor_type=ACTOR.type,
-            actor_id=ACTOR.id,
-            reviewed_at=now(),
+            **about, **by, number=1, verdict=ReviewVerdict.CONFIRMED, note=label, reviewed_at=now()
         ),
         "events_markedplace": MarkedPlace.objects.create(
             tenant=agent.tenant, event_id=event.id, name=f"{label}.example", marked_at=now()
         ),
         "events_simulation": _simulation(agent.tenant, label),
-        "inbox_openevent": OpenEvent.objects.create(
-            event_id=event.id,
-            tenant=agent.tenant,
-            agent=agent,
-            action_type=event.action_type,
-            risk_band=event.risk_band,
-            risk_score=event.risk_score,
-            received_at=event.received_at,
-        ),
+        "inbox_openevent": OpenEvent.objects.get(event_id=event.id),
         "inbox_inboxcomment": InboxComment.objects.create(
-            tenant=agent.tenant,
-            agent=agent,
-            event_id=event.id,
-            text=label,
-            case_number=label[:64],
-            actor_type=ACTOR.type,
-            actor_id=ACTOR.id,
-            created_at=now(),
+            **about, **by, text=label, case_number=label[:64], created_at=now()
         ),
     }
 
@@ -284,37 +216,15 @@ def _simulation(tenant: Tenant, label: str) -> Simulation:
 
 
 def _webhook_rows(tenant: Tenant, label: str) -> dict[str, Any]:
+    events = [EventName.AGENT_CREATED, EventName.CERTIFICATE_REVOKED]
+    # Past the service, which would judge the label's characters.
     webhook = Webhook.objects.create(
-        tenant=tenant,
-        url=f"https://{label}.example/hook",
-        events=[EventName.AGENT_CREATED],
-        secret=encrypt(WEBHOOK_SECRET.encode()),
-        secret_hint="…here",
-        created_at=now(),
-        updated_at=now(),
-    )
-    message = Message.objects.create(
-        tenant=tenant, event=EventName.AGENT_CREATED, body=b'{"id": 1}', created_at=now()
-    )
-    delivery = Delivery.objects.create(
-        tenant=tenant,
-        webhook=webhook,
-        message=message,
-        status=DeliveryStatus.FAILED,
-        created_at=now(),
-        completed_at=now(),
-    )
+        tenant=tenant, url=f"https://{label}.example/hook", events=events, secret_hint="…here",
+        secret=encrypt(WEBHOOK_SECRET.encode()), created_at=now(), updated_at=now(),
+    )  # fmt: skip
+    delivery = make_finished_delivery(webhook, DeliveryStatus.FAILED)
     Attempt.objects.create(
-        tenant=tenant,
-        delivery=delivery,
-        number=1,
-        url=webhook.url,
-        started_at=now(),
-        response_status=500,
+        tenant=tenant, delivery=delivery, number=1, url=webhook.url, started_at=now(), response_status=500
     )
     stream = make_poll_stream(tenant, description=f"{label} stream")
-    return {
-        "signals_stream": stream,
-        "webhooks_webhook": webhook,
-        "webhooks_delivery": delivery,
-    }
+    return {"signals_stream": stream, "webhooks_webhook": webhook, "webhooks_delivery": delivery}

@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db import connections
 from django.test.utils import setup_databases, teardown_databases
 
+from compliance.core import environments
 from compliance.core.environments import Environment
 
 LOCK: Final = 0x74656D70  # "temp": one run at a time makes or copies a template
@@ -65,3 +66,18 @@ def _alone() -> Iterator[Any]:
         cursor.execute("SET statement_timeout = 0")
         cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
         yield cursor
+
+
+@contextmanager
+def rolled_back_worlds(blocker: Any) -> Iterator[None]:
+    """A transaction of each database that is never committed, within the live environment."""
+    test, live = _rolled_back(Environment.TEST), _rolled_back(Environment.LIVE)
+    with blocker.unblock(), environments.use(Environment.LIVE), test, live:
+        yield
+
+
+@contextmanager
+def _rolled_back(environment: Environment) -> Iterator[None]:
+    with environments.use(environment), environments.atomic():
+        yield
+        connections[environment.alias].set_rollback(True)

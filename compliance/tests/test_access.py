@@ -10,14 +10,14 @@ from django.urls import resolve
 from agents.models import Agent
 from compliance.api.gate import Scope
 from compliance.api.rest.views import ApiViewSet
-from compliance.tests import test_foreign_digits
+from compliance.tests import sound_requests
 from compliance.tests.client import ApiClient
 from compliance.tests.description import description
 from compliance.tests.test_foreign_digits import Parameter, ask, parameters
 from tenancy.services import get_tenant
 from tenancy.tests.factories import make_expired_key, make_key, make_revoked_key, make_tenant, make_test_key
 
-known = test_foreign_digits.known
+known = sound_requests.known
 # Their refusals have another form: `delegation/oauth/tests/test_clients.py`, `gateway/tests/test_serial.py`.
 OTHER_FORMS = ("/oauth/", "/v1/gateway/authorize")
 NO_ROWS = {"serial", "part", "did", "list_id", "level", "path", "applies_to", "tenant_id"}

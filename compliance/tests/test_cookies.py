@@ -1,16 +1,15 @@
 """The API neither reads nor writes cookies: with any of them it answers as it does without."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
-from django.urls import URLPattern, URLResolver, get_resolver
 
 from compliance.console.addresses import CONSOLE_PREFIX
 from compliance.tests.client import ApiClient
 from compliance.tests.console import console_of, make_operator
+from compliance.tests.url_table import api_routes, methods_of
 from tenancy.tests.factories import make_key, make_tenant
 
 GARBAGE = {
@@ -25,17 +24,13 @@ REFUSED = {"POST /v1/ssf/streams": {"description": 1}}
 """A body that is refused where an empty one makes something new."""
 
 
-def routes(patterns: list[Any], prefix: str = "/") -> Iterator[tuple[str, str]]:
-    """Method and path of every endpoint outside the console; arguments are left as they are named."""
-    for pattern in patterns:
-        path = prefix + str(pattern.pattern)
-        if path.startswith(CONSOLE_PREFIX):
-            continue
-        if isinstance(pattern, URLResolver):
-            yield from routes(pattern.url_patterns, path)
-        elif isinstance(pattern, URLPattern):
-            for method in getattr(pattern.callback, "actions", None) or ["get"]:
-                yield method.upper(), path.replace("<", "{").replace(">", "}")
+# Arguments are left as they are named.
+ROUTES = [
+    (method.upper(), "/" + route.replace("<", "{").replace(">", "}"))
+    for route, view in api_routes()
+    if not f"/{route}".startswith(CONSOLE_PREFIX)
+    for method in methods_of(view)
+]
 
 
 def headers_of(answer: Any) -> dict[str, str]:
@@ -56,10 +51,7 @@ def signed_in(world_transaction: None) -> str:
     return "; ".join(f"{name}={morsel.value}" for name, morsel in browser.cookies.items())
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [*routes(get_resolver().url_patterns), ("GET", "/v1/nothing")],
-)
+@pytest.mark.parametrize(("method", "path"), [*ROUTES, ("GET", "/v1/nothing")])
 def test_cookies_change_nothing(client: ApiClient, signed_in: str, method: str, path: str) -> None:
     body = REFUSED.get(f"{method} {path}", {})
 

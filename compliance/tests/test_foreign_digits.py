@@ -9,27 +9,18 @@ from uuid import UUID
 
 import pytest
 
-from agents.models import Agent
-from auditlog.models import AuditEntry
-from auditlog.tests.factories import seal_and_sign
-from certificates.renewing import services as renewing
-from certificates.tests.factories import make_authorities, make_carded_agent
 from compliance.core import identifiers
 from compliance.core.clock import now
-from compliance.core.environments import Environment
 from compliance.core.identifiers import canonical_id, new_id, parse_id
+from compliance.tests import sound_requests
 from compliance.tests.client import ApiClient
-from compliance.tests.console import populate
 from compliance.tests.description import description
-from delegation.agent_keys.tests.signers import Signer, register
-from delegation.issued.status_lists import LIST_SIZE
-from delegation.tests.factories import make_token_key
-from tenancy.tests.factories import ACTOR, make_key, make_tenant
+from compliance.tests.sound_requests import MOMENT, bodies
 
 ARABIC_INDIC = str.maketrans("0123456789", "\u0660\u0661\u0662\u0663\u0664\u0665\u0666\u0667\u0668\u0669")
 FULL_WIDTH = str.maketrans("0123456789", "\uff10\uff11\uff12\uff13\uff14\uff15\uff16\uff17\uff18\uff19")
 SCRIPTS = [ARABIC_INDIC, FULL_WIDTH]
-MOMENT = "2026-01-02T03:04:05Z"
+known = sound_requests.known
 # A query parameter that is neither an enumeration nor text needs an example here.
 IN_QUERY = {"limit": "10", "before": MOMENT, "at": MOMENT, "after": MOMENT, "from": "0", "to": "1"}
 IN_QUERY |= {"expires_after": MOMENT, "expires_before": MOMENT}
@@ -41,19 +32,6 @@ TEXTS = {
     *("event_type", "encoded", "action", "actor_id", "affected_id"),
     *("owner", "orphaned", "dormant", "model_hash", "q"),
 }
-BODIES: dict[str, Any] = {
-    "suspend": {"reason": "r"},
-    "retire": {"reason": "r"},
-    "revoke": {"reason": "r"},
-    "reinstate": {"reason": "r"},
-    "release": {"reason": "r"},
-    "keys": {"jwk": {"kty": "OKP", "crv": "Ed25519", "x": "A" * 43}},
-    "sign": {"payload": {}},
-    "review": {"verdict": "dismissed"},
-    "delegation": {"chain": [{"sub": "a", "type": "human"}]},
-    "recover": {"since": MOMENT},
-    "poll": {"returnImmediately": True},
-}
 
 
 @dataclass(frozen=True)
@@ -64,6 +42,7 @@ class Parameter:
     path: str
     name: str
     place: str
+    operation: str
 
     def __str__(self) -> str:
         return f"{self.method} {self.path} {self.name}"
@@ -77,64 +56,7 @@ def parameters() -> Iterator[Parameter]:
         for method, operation in operations.items():
             for found in operation.get("parameters", []):
                 if found["in"] != "header" and "enum" not in found["schema"] and found["name"] not in TEXTS:
-                    yield Parameter(method, path, found["name"], found["in"])
-
-
-@pytest.fixture(scope="module")
-def known(world_transaction: None) -> tuple[ApiClient, dict[str, str]]:
-    """A client, and by name of the parameter the id of something that is there."""
-    tenant = make_tenant()
-    make_token_key()
-    rows = populate(tenant, Environment.LIVE)
-    agent, certificate = rows["agents_agent"], rows["certificates_certificate"]
-    carded = make_carded_agent(tenant)
-    Agent.objects.filter(id__in=[carded.id, agent.id]).update(created_at=MOMENT)
-    asked = {"tenant_id": tenant.id, "blueprint_id": rows["agents_blueprint"].id, "agent_ids": None}
-    renewal = renewing.begin(**asked, actor=ACTOR, now=now())
-    ids = {
-        "agent_id": agent.id,
-        "token_id": rows["delegation_issuedtoken"].id,
-        "list_id": f"live-{rows['delegation_issuedtoken'].status_index // LIST_SIZE}",
-        "certificate_id": certificate.id,
-        "event_id": rows["events_behaviorevent"].id,
-        "webhook_id": rows["webhooks_webhook"].id,
-        "stream_id": rows["signals_stream"].id,
-        "name_id": rows["otlp_tracedname"].id,
-        "key_id": register(agent, Signer().holder).id,
-        "tenant_id": tenant.id,
-        "issuer_id": rows["issuers_trustedissuer"].id,
-        "delivery_id": rows["webhooks_delivery"].id,
-        "report_id": rows["reports_report"].id,
-        "incident_id": rows["incidents_incident"].id,
-        "schedule_id": rows["reports_reportschedule"].id,
-        "route_id": rows["gateway_gatewayroute"].id,
-        "applies_to": f"agent:{rows['agents_agent'].id}",
-        "stop_id": rows["stops_kindstop"].id,
-        "blueprint_id": rows["agents_blueprint"].id,
-        "differs_from": rows["agents_blueprint"].id,
-        "renewal_id": renewal.id,
-        "review_id": rows["reviews_accessreview"].id,
-        "approval_id": rows["approvals_approval"].id,
-        "serial": certificate.serial_number,
-        "authority": make_authorities().serial_number,
-        "part": "1",
-        "did": carded.did,
-        "level": "0",
-        "path": "000.p/1",
-        "entry_id": AuditEntry.objects.for_tenant(tenant.id).order_by("id")[0].id,
-    }
-    seal_and_sign()
-    return ApiClient().as_key(make_key(tenant)), {name: str(value) for name, value in ids.items()}
-
-
-CHANGES: dict[str, dict[str, Any]] = {
-    "gateway": {"agents": "any"},
-    "schedule": {"cadence": "quarter"},
-    "issuer": {"max_age_seconds": 60},
-    "webhook": {"active": True},
-    "incident": {"severity": "low"},
-}
-"""The body of a PATCH by a word of its path."""
+                    yield Parameter(method, path, found["name"], found["in"], operation["operationId"])
 
 
 def ask(client: ApiClient, parameter: Parameter, known: dict[str, str], value: str | None = None) -> int:
@@ -148,19 +70,7 @@ def ask(client: ApiClient, parameter: Parameter, known: dict[str, str], value: s
     if (parameter.path, parameter.name) == ("/v1/events", "after"):
         query["order"] = "asc"
     path = parameter.path.format(**{name: quote(text, safe=":") for name, text in names.items()})
-    body = BODIES.get(
-        parameter.path.rpartition("/")[2], {"name": "new"} if parameter.method == "patch" else None
-    )
-    if parameter.method == "patch":
-        body = next((changes for word, changes in CHANGES.items() if word in parameter.path), body)
-    if parameter.path.endswith("{blueprint_id}/renew"):
-        body = {"all_differing": True}
-    if "access-reviews" in parameter.path:
-        many = {"agent_ids": [known["agent_id"]]} if parameter.path.endswith("/items") else {}
-        body = {"every": None} if parameter.method == "patch" else {"decision": "keep", **many}
-    if parameter.method == "put":
-        body = {"ask_from": "never"}
-    arguments = [] if parameter.method in ("get", "delete") else [body]
+    arguments = [] if parameter.method in ("get", "delete") else [bodies(known).get(parameter.operation)]
     answer = getattr(client, parameter.method)(f"{path}?{urlencode(query)}" if query else path, *arguments)
     return int(answer.status_code)
 
@@ -213,7 +123,11 @@ def test_no_parameter_takes_digits_of_another_script(
         ),
         ("/v1/webhooks/{webhook_id}/recover", {}, "since"),
         ("/v1/webhooks/{webhook_id}/rotate-secret", {"overlap_seconds": "60"}, "overlap_seconds"),
-        ("/v1/agents/{agent_id}/delegation", {**BODIES["delegation"], "ttl_seconds": "600"}, "ttl_seconds"),
+        (
+            "/v1/agents/{agent_id}/delegation",
+            {"chain": [{"sub": "a", "type": "human"}], "ttl_seconds": "600"},
+            "ttl_seconds",
+        ),
     ],
 )
 def test_no_member_of_a_body_takes_digits_of_another_script(

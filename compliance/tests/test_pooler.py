@@ -63,10 +63,7 @@ def pooled(
     try:
         found = {"DATABASE_PREPARED_STATEMENTS": str(keeps_prepared_statements(PROGRAM)).lower()}
         for name in ("DATABASE", "TEST_DATABASE"):
-            found |= {
-                f"{name}_URL": pooler.url(own[f"{name}_URL"]),
-                f"{name}_DIRECT_URL": own[f"{name}_URL"],
-            }
+            found |= {f"{name}_URL": pooler.url(own[f"{name}_URL"]), f"{name}_DIRECT_URL": own[f"{name}_URL"]}
         yield found
     finally:
         pooler.stop()

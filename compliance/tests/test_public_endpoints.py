@@ -10,17 +10,16 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import ocsp
-from django.urls import URLPattern, URLResolver, get_resolver
 
 from agents.tests.factories import make_agent
 from auditlog.tests.factories import make_entries, seal_and_sign
 from certificates.public import messages
 from certificates.tests.factories import make_carded_agent, make_certificate, revoke_certificate
 from compliance.api.rest.views import ApiViewSet
-from compliance.console.addresses import CONSOLE_PREFIX
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.tests.client import ApiClient
+from compliance.tests.url_table import api_routes
 from delegation.issued import status_lists
 from delegation.issuing.issuance import IssuedDelegation
 from delegation.tests.factories import make_token, make_token_key
@@ -129,15 +128,6 @@ def ocsp_question(certificate: Any) -> bytes:
     return builder.build().public_bytes(Encoding.DER)
 
 
-def routes(patterns: list[Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for pattern in patterns:
-        route = prefix + str(pattern.pattern)
-        if isinstance(pattern, URLResolver) and not route.startswith(CONSOLE_PREFIX[1:]):
-            yield from routes(pattern.url_patterns, route)
-        elif isinstance(pattern, URLPattern):
-            yield route, pattern.callback
-
-
 def send(api: ApiClient, ask: Ask, headers: dict[str, str]) -> Any:
     if isinstance(ask.body, bytes):
         return api._client.generic(
@@ -163,7 +153,7 @@ def tree_of(route: str) -> Environment | None:
 
 def test_every_public_route_is_asked(asks: dict[Environment, list[Ask]]) -> None:
     public = {
-        route for route, view in routes(get_resolver().url_patterns)
+        route for route, view in api_routes()
         if not issubclass(getattr(view, "cls", object), ApiViewSet) and not route.startswith("admin/")
     }  # fmt: skip
 

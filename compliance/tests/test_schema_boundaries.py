@@ -13,28 +13,18 @@ import pytest
 from django.db import transaction
 from pytest_django.fixtures import Settings
 
-from agents.models import Agent
-from agents.tests.factories import make_agent, make_blueprint
-from auditlog.tests.factories import make_entries, seal_and_sign
-from certificates.tests.factories import make_certificate
 from compliance.core import environments
 from compliance.core.environments import Environment
+from compliance.tests import sound_requests
 from compliance.tests.client import ApiClient
 from compliance.tests.description import description
-from delegation.agent_keys.tests.signers import Signer, register
-from delegation.issued.status_lists import LIST_SIZE
-from delegation.stops.tests.factories import make_stop
-from delegation.tests.factories import make_issued_token, make_token_key
-from delegation.token_keys import keyring
-from gateway.approvals.tests.factories import make_approved
+from compliance.tests.sound_requests import bodies
 from incidents.duties.statements import MOMENTS
-from incidents.tests.factories import make_incident
-from signals.vocabulary import DeliveryMethod
-from tenancy.tests.factories import make_key, make_tenant
 
 # Every field of every endpoint, at and beyond its bounds: `-m matrix` runs them, and CI does.
 pytestmark = pytest.mark.matrix
 
+known = sound_requests.known
 DESCRIPTION = description()
 OPERATIONS = {
     operation["operationId"]: (method.upper(), path, operation)
@@ -80,149 +70,11 @@ class World(NamedTuple):
 
 
 @pytest.fixture
-def world(built: World, settings: Settings) -> World:
+def world(known: tuple[ApiClient, dict[str, str]], settings: Settings) -> World:
     settings.RATE_LIMITS = dict.fromkeys(settings.RATE_LIMITS, 1_000_000)
     settings.SIGNALS_LONG_POLL_SECONDS = 0.0
-    return built
-
-
-@pytest.fixture(scope="module")
-def built(world_transaction: None) -> World:
-    keyring.forget()
-    make_token_key()
-    tenant = make_tenant()
-    client = ApiClient().as_key(make_key(tenant))
-    agent = make_agent(tenant, metadata={"permitted_actions": ["read"]})
-    certificate = make_certificate(agent)
-    # As old as any time asked for in a query, so that its DID resolves.
-    Agent.objects.filter(id=agent.id).update(created_at="2025-12-01T00:00:00Z")
-    token = delegation_body(agent.id)
-    event = {"agentId": str(agent.id), "actionType": "api_call"}
-    webhook = {"url": "https://hooks.example.com/x", "events": ["risk.alert"]}
-    trust = {"issuer": "https://login.example.com", "audiences": ["a"], "required_claims": {"a": ["b"]}}
-    trusted = client.post("/v1/trusted-issuers", {**trust, "issuer": "https://b.example.com"}).json()["data"]
-    stored = client.post("/v1/events", event).json()["data"]["id"]
-    kept = client.post("/v1/webhooks", webhook).json()["data"]["id"]
-    stream = {"delivery": {"method": DeliveryMethod.POLL.value}, "events_requested": ["x"]}
-    stream_id = client.post("/v1/ssf/streams", stream).json()["stream_id"]
-    registration = {"name": "a", "model_hash": "h"}
-    named = {"source": "service.name", "name": "a", "agent_id": str(agent.id)}
-    name_id = client.post("/v1/otlp/names", {**named, "name": "b"}).json()["data"]["id"]
-    act = {
-        "subject": {"type": "agent", "id": str(agent.id), "properties": {}},
-        "action": {"name": "read", "properties": {}},
-        "resource": {"type": "record", "id": "1", "properties": {}},
-        "context": {"action_type": "api_call", "details": {}, "token": "x", "approval": "x"},
-    }
-    reason = {"reason": "x"}
-    signer = Signer()
-    key_id = str(register(agent, signer.holder).id)
-    review = {
-        "match": {"all": True}, "reviewer": "kim@example.com", "due_at": "2099-01-01T00:00:00Z",
-        "every": "quarter",
-    }  # fmt: skip
-    for environment in Environment:
-        with environments.use(environment):
-            make_entries()
-            seal_and_sign()
-    bodies = {
-        "replaceOwner": {"from": "lee@example.com", "to": OWNER},
-        "registerAgent": {**registration, "owner": OWNER, "financial_scope": FINANCES, "agent_card": CARD},
-        "updateAgent": {"name": "b", "backup_owner": OWNER, "financial_scope": FINANCES, "agent_card": CARD},
-        "suspendAgent": reason, "reinstateAgent": reason, "retireAgent": reason,
-        "registerAgentKey": {"jwk": signer.holder.jwk}, "revokeAgentKey": reason,
-        "revokeCertificate": reason, "revokeDelegation": reason,
-        "issueDelegation": token,
-        "signMessage": {"payload": {"a": 1}},
-        "verifyMessage": {
-            "payload": {}, "signature": "AAAA", "certificate_serial": certificate.serial_number,
-        },
-        "verifyDelegation": {"token": "x", "audience": "a"},
-        "recordEvent": event,
-        "recordEvents": {"events": [event]},
-        "exportTraces": {}, "mapTracedName": named,
-        "reviewEvent": {"verdict": "confirmed"},
-        "createWebhook": webhook, "updateWebhook": webhook,
-        "createSignalStream": stream,
-        "updateSignalStream": {**stream, "stream_id": stream_id},
-        "setSignalStreamStatus": {"stream_id": stream_id, "status": "enabled"},
-        "verifySignalStream": {"stream_id": stream_id},
-        "pollSignals": {"maxEvents": 1, "ack": ["x"], "setErrs": {}},
-        "createTrustedIssuer": trust, "updateTrustedIssuer": {"audiences": ["a"], "max_age_seconds": 60},
-        "recoverWebhook": {"since": "2026-01-01T00:00:00Z"},
-        "rotateWebhookSecret": {}, "renewAgentCertificate": {}, "renewCertificate": {},
-        "updateIncident": {
-            "severity": "low", "note": "n", "attachment": {"name": "a", "size": 1, "sha256": "0" * 64},
-        },
-        "requestReport": {"type": "mica", "period_start": "2026-01-01", "period_end": "2026-01-31"},
-        "createGatewayRoute": {
-            "name": "orders", "credentials": ["dpop"], "action": "read", "audience": "a", "root": "any",
-            "highest_band": "low", "agents": "own", "nonce_required": False,
-        },
-        "updateGatewayRoute": {"highest_band": "low"},
-        "stopAgents": {
-            "match": {"model_hash": "none"}, "reason": "r", "reason_code": "keyCompromise", "revoke": True,
-            "dry_run": True,
-        },
-        "releaseStop": {"reason": "r"},
-        "createBlueprint": {"name": "a", "model_hash": "h", "permitted_actions": ["read"], "owner": OWNER,
-                            "financial_scope": FINANCES, "ask_policy": {"ask_from": "high"}},
-        "updateBlueprint": {"name": "a", "owner": OWNER, "financial_scope": FINANCES,
-                            "ask_policy": {"ask_from": "high"}},
-        "renewBlueprintAgents": {"all_differing": True},
-        "openAccessReview": review, "updateAccessReview": {"every": None},
-        "decideAccessReviewItem": {"decision": "reduce", "actions": ["read"]},
-        "decideAccessReviewItems": {"agent_ids": [str(agent.id)], "decision": "keep"},
-        "openApproval": {
-            "agent_id": str(agent.id), "action": "pay", "action_type": "api_call", "details": {},
-            "ttl_seconds": 60,
-        },
-        "evaluateAccess": act,
-        "evaluateAccesses": {
-            **act, "evaluations": [act], "options": {"evaluations_semantic": "execute_all"},
-        },
-        "putApprovalPolicy": {"ask_from": "never", "always_ask": ["pay"], "ttl_seconds": 60},
-        "createReportSchedule": {"type": "mica", "cadence": "month"},
-        "updateReportSchedule": {"cadence": "month"},
-    }  # fmt: skip
-    schedule_id = client.post("/v1/report-schedules", bodies["createReportSchedule"]).json()["data"]["id"]
-    gateway = {"name": "kept", "credentials": ["bearer", "dpop"]}
-    route_id = client.post("/v1/gateway/routes", gateway).json()["data"]["id"]
-    issued = make_issued_token(agent)
-    kind = make_blueprint(tenant)
-    renew = client.post(f"/v1/blueprints/{kind.id}/renew", bodies["renewBlueprintAgents"])
-    renewal_id = renew.json()["data"]["id"]
-    review_id = client.post("/v1/access-reviews", review).json()["data"]["id"]
-    paths = {
-        "token_id": str(issued.id), "list_id": f"live-{issued.status_index // LIST_SIZE}",
-        "agent_id": str(agent.id), "certificate_id": str(certificate.id), "event_id": stored,
-        "webhook_id": kept, "stream_id": stream_id, "issuer_id": trusted["id"],
-        "incident_id": str(make_incident(tenant).id), "schedule_id": schedule_id, "route_id": route_id,
-        "serial": certificate.serial_number, "did": agent.did,
-        "blueprint_id": str(kind.id), "renewal_id": renewal_id, "review_id": review_id,
-        "stop_id": str(make_stop(tenant, match={"model_hash": "none"}).id),
-        "approval_id": str(make_approved(agent).id), "applies_to": "tenant", "name_id": name_id,
-        "key_id": key_id, "tenant_id": str(tenant.id),
-    }  # fmt: skip
-    return World(client, paths, bodies)
-
-
-OWNER = {"name": "Kim", "email": "kim@example.com"}
-FINANCES = {
-    "max_single_trade_usd": 1, "daily_limit_usd": 2, "permitted_instruments": ["BTC-USD"],
-    "permitted_venues": ["kraken"], "leverage_permitted": True, "max_leverage_ratio": 2,
-}  # fmt: skip
-
-
-CARD = {
-    "url": "https://agents.example/a", "protocol_binding": "GRPC", "streaming": True,
-    "input_modes": ["text/plain"], "output_modes": ["text/plain"], "token_schemes": ["dpop"],
-    "provider_url": "https://example.com", "documentation_url": "https://example.com/docs",
-}  # fmt: skip
-
-
-def delegation_body(agent_id: UUID) -> dict[str, Any]:
-    return {"chain": [{"sub": "a", "type": "human"}, {"sub": str(agent_id), "type": "agent"}]}
+    client, ids = known
+    return World(client, ids, bodies(ids))
 
 
 def resolved(schema: Any) -> Any:

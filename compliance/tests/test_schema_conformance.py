@@ -6,9 +6,7 @@ import pytest
 import schemathesis
 from django.core.wsgi import get_wsgi_application
 from hypothesis import HealthCheck, given, settings
-from schemathesis.checks import (
-    not_a_server_error,
-)
+from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     response_schema_conformance,
@@ -28,12 +26,7 @@ from tenancy.tests.factories import make_key, make_tenant
 # Twenty requests to each endpoint: `-m matrix` runs them, and CI does.
 pytestmark = pytest.mark.matrix
 
-CHECKS = [
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_schema_conformance,
-]
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 
 
 schemathesis.serializer.alias("application/ocsp-request", "application/octet-stream")

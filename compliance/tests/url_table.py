@@ -8,7 +8,7 @@ from django.contrib import admin
 from django.db.models import Model
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
-from compliance.console.addresses import URLCONF, within
+from compliance.console.addresses import CONSOLE_PREFIX, URLCONF, within
 from compliance.core.environments import Environment
 
 ROW_PARAMETERS = frozenset({"object_id", "id"})
@@ -58,6 +58,21 @@ def routes() -> list[Route]:
             parameters = (*before, *pattern.pattern.regex.groupindex)
             found[pattern.name] = Route(pattern.name, parameters, _page_of(pattern.name), namespace)
     return list(found.values())
+
+
+def api_routes(patterns: list[Any] | None = None, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield each route outside of the console, and its view."""
+    for pattern in get_resolver().url_patterns if patterns is None else patterns:
+        route = f"{prefix}{pattern.pattern}"
+        if isinstance(pattern, URLPattern):
+            yield route, pattern.callback
+        elif not route.startswith(CONSOLE_PREFIX[1:]):
+            yield from api_routes(pattern.url_patterns, route)
+
+
+def methods_of(view: Any) -> list[str]:
+    """Return the methods that a view takes, in lower case."""
+    return list(getattr(view, "actions", None) or ["get"])
 
 
 def _patterns(

@@ -155,6 +155,4 @@ def test_safe_switches_are_those_that_the_check_refuses() -> None:
     schema = json.loads((CHART / "values.schema.json").read_text())
     flags = {one.name for section in Section.every for one in section.variables if "_ALLOW_" in one.name}
 
-    assert set(schema["definitions"]["safe"]["properties"]) == flags | {
-        *("DEBUG", "SECOND_FACTOR"),
-    }
+    assert set(schema["definitions"]["safe"]["properties"]) == flags | {*("DEBUG", "SECOND_FACTOR")}

@@ -124,18 +124,3 @@ def test_operators_command_opens_the_hsm_only_when_it_is_asked_to(tmp_path: Path
     assert any(re.fullmatch(r"--unit=agentid-key-command-\d+", word) for word in opening)
     assert opening[opening.index("env") + 1] == "PKCS11_HOSTS=0"
     assert opening[-2:] == ["manage.py", "ca_init"]
-
-
-def test_exposure_is_measured_with_the_sandbox_alone(units: Path) -> None:
-    analyze = program("systemd-analyze")
-    shutil.rmtree(units / "agentid-.service.d")
-
-    said = output_of(
-        *(analyze, "security", "--offline=true", "--no-pager", "./agentid-web.service"),
-        cwd=units,
-        env={**os.environ, "SYSTEMD_UNIT_PATH": f"{units}:"},
-    )
-
-    exposure = re.search(r"Overall exposure level for \S+: ([0-9.]+)", said)
-    assert exposure is not None
-    assert float(exposure[1]) > 5

@@ -19,16 +19,6 @@ def out() -> StringIO:
     return StringIO()
 
 
-def test_step_within_its_target_is_ticked(out: StringIO) -> None:
-    transcript = Transcript(out)
-
-    with transcript.step("Verify", target=0.5) as step:
-        step.seconds = 0.5
-
-    assert "✓  1. Verify" in out.getvalue()
-    assert not transcript.slow
-
-
 def test_missed_target_is_noted_and_the_demo_goes_on(out: StringIO) -> None:
     transcript = Transcript(out)
 

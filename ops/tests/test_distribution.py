@@ -10,13 +10,7 @@ from django.db import connections
 from agents.tests.factories import make_agent
 from compliance.stores import sql
 from ops.distribution import laying
-from ops.distribution.placements import (
-    COLUMN,
-    DISTRIBUTED,
-    LOCAL,
-    MANAGED,
-    REFERENCE,
-)
+from ops.distribution.placements import COLUMN, DISTRIBUTED, LOCAL, MANAGED, REFERENCE
 from tenancy.tests.factories import make_tenant
 
 

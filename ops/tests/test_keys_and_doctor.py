@@ -5,15 +5,20 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import call_command
 from pytest_django.fixtures import Settings
 
+from auditlog import services
 from auditlog import services as auditlog
-from auditlog.models import AuditEntry
+from auditlog.models import AuditEntry, WitnessState
 from auditlog.sealing import keys as log_keys
+from auditlog.sealing import sealer
+from auditlog.tests.factories import make_log_key
+from auditlog.tests.log_keys import make_witness_key
 from auditlog.vocabulary import AuditAction
 from certificates.issuing import key_pool
 from certificates.models import Certificate, PooledKey, RevocationList
@@ -27,7 +32,7 @@ from compliance.keys.registry import backend_for, reset
 from compliance.stores import redis, wakeups
 from compliance.tests.redis_servers import NOWHERE, redis_at
 from ops import heartbeat
-from ops.doctor import Finding, examine
+from ops.doctor import QUORUM_LATE, Finding, examine, log_is_witnessed
 from ops.key_inventory import destroy_orphans, reconcile, reference_fields
 from signals.tests.factories import make_poll_stream
 from tenancy.tests.factories import ACTOR, make_tenant
@@ -162,15 +167,6 @@ def test_row_that_names_no_key_is_told_and_the_other_checks_still_run() -> None:
 
     assert "no PKCS#11 URI: token and id are required" in found["keys"].detail
     assert found["database"].ok
-
-
-def test_log_key_is_named_and_missing_once_it_is_gone() -> None:
-    key = log_keys.bootstrap(actor=ACTOR, now=now())
-    named = key.key_uri not in orphans()
-    backend_for(Environment.LIVE).destroy(key.key_uri)
-
-    assert named
-    assert missing() == {key.key_uri}
 
 
 def test_key_reconcile_tells_orphans_by_token(stray: KeyRef) -> None:
@@ -347,3 +343,55 @@ def test_doctor_speaks_to_people_too() -> None:
     assert "✓ live  database" in out.getvalue()
     assert "✗ live  key pool" in out.getvalue()
     assert "→ manage.py key_pool_fill" in out.getvalue()
+
+
+# --- Doctor on witnesses: a quorum that is missing for long, a witness that contradicts the log ----
+
+
+SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture
+def policy(tmp_path: Path, settings: Settings) -> None:
+    """One witness, which must cosign."""
+    path = tmp_path / "policy"
+    path.write_text(f"witness w1 {make_witness_key().public.encode()} http://127.0.0.1:9\nquorum w1\n")
+    settings.AUDIT_WITNESS_POLICY = str(path)
+
+
+def test_without_witnesses_there_is_no_finding() -> None:
+    assert log_is_witnessed(now()).problem == ""
+
+
+def test_missing_quorum_is_a_finding_after_five_minutes(policy: None) -> None:
+    make_log_key()
+    services.record(tenant_id=new_id(), action=AuditAction.AGENT_UPDATED, actor=ACTOR, now=now())
+    sealer.seal_all()
+    signed = sealer.sign_head(now=now())
+    assert signed is not None
+
+    soon, late = (
+        log_is_witnessed(signed.signed_at + QUORUM_LATE + wait).problem for wait in (-SECOND, SECOND)
+    )
+
+    assert soon == ""
+    assert late == f"not enough cosignatures since {signed.signed_at:%Y-%m-%d %H:%M}"
+
+
+@pytest.mark.parametrize(
+    ("problem", "found"),
+    [
+        ("The witness answered 422: no", "w1: The witness answered 422: no"),
+        ("The witness answered 503: busy", ""),
+    ],
+)
+def test_witness_that_contradicts_is_a_finding(policy: None, problem: str, found: str) -> None:
+    WitnessState.objects.create(name="w1", problem=problem)
+
+    assert log_is_witnessed(now()).problem == found
+
+
+def test_policy_that_cannot_be_read_is_a_finding(settings: Settings, tmp_path: Path) -> None:
+    settings.AUDIT_WITNESS_POLICY = str(tmp_path / "missing")
+
+    assert "AUDIT_WITNESS_POLICY" in log_is_witnessed(now()).problem

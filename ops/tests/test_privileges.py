@@ -127,6 +127,7 @@ def test_migrating_is_the_owners_and_leaves_the_services_connection(environment:
         "signals_stream.authorization",
         "signals_signal.token",
         "api_idempotencyrecord.body",
+        "certificates_wrappedagentkey.blob",
         "auth_user.password",
         "django_session.session_key",
     ],

@@ -22,12 +22,7 @@ from certificates.issuing import key_pool
 from certificates.lists import publication
 from certificates.lists.resuming import parse_list, recognized
 from certificates.models import Certificate, CertificateAuthority
-from certificates.tests.factories import (
-    lost,
-    make_authorities,
-    make_certified_agent,
-    revoke_certificate,
-)
+from certificates.tests.factories import lost, make_authorities, make_certified_agent, revoke_certificate
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment

@@ -65,25 +65,6 @@ def test_copies_are_due_at_the_same_times() -> None:
     assert Staggered(60.0, 30.0) != A_MINUTE
 
 
-def test_a_run_that_was_late_does_not_move_the_next() -> None:
-    with time_machine.travel(at(16.0), tick=False):
-        late = A_MINUTE.is_due(at(-45.0))
-    with time_machine.travel(at(20.0), tick=False):
-        again = A_MINUTE.is_due(at(16.0))
-
-    assert late == pytest.approx((True, 59.0))
-    assert again == pytest.approx((False, 55.0))
-
-
-def test_runs_that_were_missed_are_made_up_by_one() -> None:
-    with time_machine.travel(at(600.0), tick=False):
-        missed = A_MINUTE.is_due(at(0.0))
-        again = A_MINUTE.is_due(at(600.0))
-
-    assert missed == pytest.approx((True, 15.0))
-    assert again == pytest.approx((False, 15.0))
-
-
 @given(
     last=quarters,
     waited=quarters,

@@ -10,7 +10,6 @@ from certificates.tests.factories import make_authorities
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
-from compliance.stores import redis
 from compliance.tests.console import console_of, make_member, make_operator
 from compliance.tests.redis_servers import NOWHERE, redis_at
 from ops import doctor, heartbeat
@@ -49,16 +48,6 @@ def test_parts_that_do_not_answer_leave_the_page_working(settings: Settings) -> 
 
     assert (found["redis"].ok, found["redis"].is_down, found["database"].ok) == (False, True, True)
     assert "start Redis" in html
-
-
-def test_missing_workers_senders_and_authorities_are_told() -> None:
-    for name in ("heartbeat", "webhooks:sender"):
-        redis.client().delete(redis.key(*name.split(":")))
-
-    found = found_quickly()
-
-    assert "down" in found["workers and beat"].detail
-    assert found["webhook senders"].detail == "no webhook sender runs"
 
 
 def test_doctor_is_run_by_a_click_and_repairs_nothing(settings: Settings) -> None:

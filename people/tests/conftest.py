@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from compliance.tests.console import make_operator
+from compliance.tests.console import make_operator, make_staff
 from people.tests.security_keys import ORIGIN, RP_ID
 from people.tests.test_second_factor import PASSWORD, required, root
 
@@ -13,13 +13,7 @@ __all__ = ["required", "root"]
 
 
 @pytest.fixture(autouse=True)
-def fast_passwords(settings: Any) -> None:
-    """Hash by MD5: PBKDF2 takes half a second, and every sign-in does it."""
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-
-
-@pytest.fixture(autouse=True)
-def at_localhost(settings: Any) -> None:
+def at_localhost(fast_passwords: None, settings: Any) -> None:
     settings.WEBAUTHN_ORIGIN, settings.WEBAUTHN_RP_ID = ORIGIN, RP_ID
 
 
@@ -29,3 +23,8 @@ def lee() -> User:
     user.set_password(PASSWORD)
     user.save()
     return user
+
+
+@pytest.fixture
+def kim() -> User:
+    return make_staff("kim", password=PASSWORD)

@@ -278,10 +278,7 @@ DOWNLOADS = {
     *("incidents_incident_export", "incidents_incident_draft_pdf", "incidents_incident_draft_json"),
     "agents_agent_attestation",
 }
-FIXED_ARGUMENTS = {
-    "auditlog_auditentry_export": ["csv"],
-    "account_sso": [],
-}
+FIXED_ARGUMENTS = {"auditlog_auditentry_export": ["csv"], "account_sso": []}
 ROUTE = {"name": "orders", "credentials": ["dpop"], "highest_band": "low", "root": "any", "agents": "own"}
 POLICY = {"ask_from": "medium", "always_ask": "pay", "ttl_seconds": "900"}
 FORMS: dict[str, Callable[[World], dict[str, Any]]] = {
@@ -360,10 +357,7 @@ FORMS: dict[str, Callable[[World], dict[str, Any]]] = {
         "reviewer": "kim@example.com",
         "days": "14",
     },
-    "reviews_accessreview_agents": lambda world: {
-        "agent": world.rows["agents_agent"].pk,
-        "act": "keep",
-    },
+    "reviews_accessreview_agents": lambda world: {"agent": world.rows["agents_agent"].pk, "act": "keep"},
     "events_simulation_add": lambda world: {
         "tenant": world.tenant.id,
         "threshold": "0.85",

@@ -30,20 +30,6 @@ def secret_shown(client: Client) -> Any:
     return client.session["mfa.totp.secret"]
 
 
-def test_own_password_is_changed_by_somebody_who_signed_in_and_stays_so() -> None:
-    client, new = Client(), "another long passphrase"
-    show_password(client, make_staff("kim", password=PASSWORD))
-    before = client.session.session_key
-
-    client.post(
-        reverse("account_change_password"), {"oldpassword": PASSWORD, "password1": new, "password2": new}
-    )
-
-    assert client.get(reverse("mfa_index")).status_code == 200
-    assert client.session.session_key != before
-    assert not Session.objects.filter(session_key=before).exists()
-
-
 def test_password_gives_the_session_a_new_key_and_no_old_secret(required: None, root: User) -> None:
     other = make_operator("other")
     other.set_password(PASSWORD)

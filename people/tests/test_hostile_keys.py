@@ -27,14 +27,7 @@ from people.tests.security_keys import (
     row_of,
     sign_in_with,
 )
-from people.tests.test_second_factor import (
-    CODE,
-    SIGN_IN,
-    is_signed_in,
-    show_password,
-    target,
-    types_of,
-)
+from people.tests.test_second_factor import CODE, SIGN_IN, is_signed_in, show_password, target, types_of
 
 ADD = reverse("mfa_add_webauthn")
 

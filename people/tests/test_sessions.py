@@ -1,6 +1,5 @@
 """Sessions are listed and ended, by their person and by operators; deactivation ends them for good."""
 
-import pytest
 from allauth.usersessions.models import UserSession
 from django.contrib.auth.models import User
 from django.test import Client
@@ -13,11 +12,6 @@ from people.tests.authenticators import make_authenticator
 
 PASSWORD = "correct horse battery"
 ACCOUNT, SESSIONS = reverse("mfa_index"), reverse("usersessions_list")
-
-
-@pytest.fixture
-def kim() -> User:
-    return make_staff("kim", password=PASSWORD)
 
 
 def browser_of(user: User, agent: str = "Firefox") -> Client:

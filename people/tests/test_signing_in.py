@@ -19,11 +19,6 @@ from people.models import Person
 PASSWORD = "correct horse battery"
 
 
-@pytest.fixture
-def kim() -> User:
-    return make_staff("kim", password=PASSWORD)
-
-
 def sign_in(client: Client, username: str, password: str, **headers: Any) -> Any:
     form = {"login": username, "password": password}
     return client.post(reverse("account_login"), form, **headers)
@@ -48,8 +43,7 @@ def test_sign_in_and_out_are_audited(kim: User, client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("username", "fields"),
-    [("kim", {}), ("kim", {"is_active": False}), ("kim", {"is_staff": False})],
+    ("username", "fields"), [("kim", {}), ("kim", {"is_active": False}), ("kim", {"is_staff": False})]
 )
 def test_failure_names_the_account_and_address(username: str, fields: dict[str, Any]) -> None:
     user = make_staff("kim")

@@ -7,7 +7,6 @@ import pytest
 from django.db import connections
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from django.urls import URLPattern, URLResolver, get_resolver
 
 from compliance.api import unauthenticated
 from compliance.api.gate import Scope
@@ -17,6 +16,7 @@ from compliance.core.environments import Environment
 from compliance.stores import redis
 from compliance.tests.client import ApiClient
 from compliance.tests.console import console_of, make_operator
+from compliance.tests.url_table import api_routes
 from tenancy import keys, services
 from tenancy.models import ApiKey
 from tenancy.tests.factories import (
@@ -83,20 +83,15 @@ def test_strangers_are_limited_by_address(api: ApiClient, kind: str) -> None:
     assert elsewhere.status_code == status
 
 
-def api_routes(patterns: list[Any], prefix: str = "/") -> list[tuple[str, str]]:
-    found = []
-    for pattern in patterns:
-        if isinstance(pattern, URLResolver):
-            found += api_routes(pattern.url_patterns, prefix + str(pattern.pattern))
-        elif isinstance(pattern, URLPattern):
-            view: Any = pattern.callback
-            if issubclass(getattr(view, "cls", object), ApiViewSet):
-                path = (prefix + str(pattern.pattern)).replace("<str:", "{").replace(">", "}")
-                found += [(method.upper(), path) for method in view.actions]
-    return found
-
-
-@pytest.mark.parametrize(("method", "path"), api_routes(get_resolver().url_patterns))
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        (method.upper(), "/" + route.replace("<str:", "{").replace(">", "}"))
+        for route, view in api_routes()
+        if issubclass(getattr(view, "cls", object), ApiViewSet)
+        for method in view.actions
+    ],
+)
 def test_no_endpoint_is_without_a_limit(api: ApiClient, settings: Any, method: str, path: str) -> None:
     """By address without a valid key, by key with one, whatever the key may do."""
     allowed, narrow = make_key(make_tenant()), make_key(make_tenant(), scopes=[Scope.AUDIT_READ])

@@ -119,17 +119,6 @@ def test_sender_killed_when_it_has_claimed_and_not_sent(stack: Stack) -> None:
         assert all_arrive(receiver, {event_id})
 
 
-def test_sender_killed_before_it_claims(stack: Stack) -> None:
-    with receiving(answer(200)) as receiver:
-        webhook = register(stack, receiver)
-        kill_sender(stack)
-
-        event_id = ask(stack, webhook)
-
-        assert event_id is not None
-        assert all_arrive(receiver, {event_id})
-
-
 def test_sender_killed_when_all_is_done_sends_nothing_again(stack: Stack) -> None:
     with receiving(answer(200)) as receiver:
         webhook = register(stack, receiver)

@@ -1,6 +1,5 @@
 """What the database itself refuses, and what a row knows of itself."""
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ from django.db import IntegrityError
 from compliance.core import environments
 from compliance.core.clock import now
 from tenancy.tests.factories import make_tenant
-from webhooks.models import Delivery, Webhook, retry_delay
+from webhooks.models import Delivery, Webhook
 from webhooks.tests.factories import make_delivery, make_webhook
 
 
@@ -67,14 +66,3 @@ def test_attempt_is_numbered_once() -> None:
 
     with pytest.raises(IntegrityError), environments.atomic():
         delivery.attempts.create(**first)
-
-
-@pytest.mark.parametrize(
-    ("made", "allowed", "seconds"), [(1, 4, 1), (2, 4, 10), (3, 4, 100), (2, 5, 1), (4, 5, 100)]
-)
-def test_wait_depends_on_the_attempts_left(made: int, allowed: int, seconds: int) -> None:
-    assert retry_delay(made, allowed) == timedelta(seconds=seconds)
-
-
-def test_nothing_follows_the_last_attempt() -> None:
-    assert retry_delay(4, 4) is None

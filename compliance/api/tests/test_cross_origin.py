@@ -1,25 +1,12 @@
 """What anyone may read, a page of any origin may read; nothing else."""
 
-from collections.abc import Iterator
-
 import pytest
-from django.urls import URLPattern, URLResolver, get_resolver
 
 from compliance.api.rest.views import is_public
 from compliance.tests.client import ApiClient
+from compliance.tests.url_table import api_routes
 
 WORD = "00000000-0000-4000-8000-000000000000"
-
-
-def routes(resolver: URLResolver, prefix: str = "") -> Iterator[tuple[str, bool]]:
-    """Yield each path of the API, its parameters filled in, and whether anyone may call it."""
-    for pattern in resolver.url_patterns:
-        path = prefix + str(pattern.pattern)
-        if isinstance(pattern, URLPattern):
-            if hasattr(pattern.callback, "cls"):
-                yield path_of(path), is_public(pattern.callback)
-        elif not path.startswith("admin"):
-            yield from routes(pattern, path)
 
 
 def path_of(route: str) -> str:
@@ -27,7 +14,7 @@ def path_of(route: str) -> str:
     return "/" + parts[0] + "".join(WORD + part.partition(">")[2] for part in parts[1:])
 
 
-ROUTES = sorted(set(routes(get_resolver())))
+ROUTES = sorted({(path_of(route), is_public(view)) for route, view in api_routes() if hasattr(view, "cls")})
 
 
 @pytest.mark.parametrize(("path", "anyone"), ROUTES)

@@ -11,7 +11,6 @@ from django.urls import reverse
 from agents.models import Agent, AgentStatus
 from agents.tests.factories import make_agent, make_suspended_agent
 from auditlog.models import AuditEntry
-from compliance.console.access import ConsoleRole
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
@@ -29,11 +28,6 @@ from tenancy.models import ApiKey, Membership, Role, Tenant
 from tenancy.tests.factories import ACTOR, make_tenant
 
 BOTH = pytest.mark.parametrize("environment", list(Environment))
-
-
-@pytest.fixture
-def acme() -> Tenant:
-    return make_tenant("Acme")
 
 
 def run(client: Client, action: str, row: Any, **data: Any) -> Any:
@@ -59,16 +53,6 @@ def test_officer_suspends_an_agent_with_a_reason(acme: Tenant, environment: Envi
     assert (entry.actor_type, entry.actor_id) == ("user", actor_id_of("officer"))
     assert entry.metadata is not None
     assert entry.metadata["reason"] == "odd transfers"
-
-
-def test_officer_reinstates_a_suspended_agent(acme: Tenant) -> None:
-    agent = make_suspended_agent(acme)
-
-    run(console_of(make_member(acme, Role.OFFICER)), "agents_agent_reinstate", agent, reason="fixed")
-
-    agent.refresh_from_db()
-    assert agent.status == AgentStatus.PENDING
-    assert len(entries(acme.id, "agent.reinstated")) == 1
 
 
 @pytest.mark.parametrize("reason", ["", "   ", "x" * 501, "nul \x00"])
@@ -260,15 +244,3 @@ def test_a_withdrawn_member_sees_nothing_on_the_next_request(acme: Tenant) -> No
     Membership.objects.filter(user=user).delete()
 
     assert (before, client.get(page).status_code) == (200, 403)
-
-
-def test_console_roles_are_the_memberships_roles() -> None:
-    assert {role.value for role in ConsoleRole} == {"operator", *Role.values}
-
-
-def test_users_are_deactivated_not_deleted(acme: Tenant) -> None:
-    user = make_member(acme, Role.OFFICER)
-
-    answer = run(console_of(make_operator()), "auth_user_delete", user, post="yes")
-
-    assert answer.status_code == 403

@@ -15,16 +15,10 @@ from compliance.core.environments import Environment
 from compliance.tests.console import address_in, console_of, make_member, make_operator
 from tenancy import services
 from tenancy.models import Role, Tenant
-from tenancy.tests.factories import make_tenant
 
 BOTH = pytest.mark.parametrize("environment", list(Environment))
 LIVE, TEST = Environment.LIVE, Environment.TEST
 PASSWORD = "a long enough passphrase"
-
-
-@pytest.fixture
-def acme() -> Tenant:
-    return make_tenant("Acme")
 
 
 def agent_in(environment: Environment, acme: Tenant) -> Agent:

@@ -19,6 +19,7 @@ from compliance.console.admin import TenantScopedAdmin
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.tests.console import console_of, make_member, make_operator, make_staff, populate
+from compliance.tests.databases import rolled_back_worlds
 from compliance.tests.url_table import PAGES, Route, routes
 from tenancy.models import Role, Tenant
 from tenancy.tests.factories import make_tenant
@@ -172,12 +173,16 @@ def row_pages(world: World, client: Client, who: str) -> Iterator[str]:
             yield from (f"GET {url} says {word}" for word in words if word in target + body)
 
 
+@pytest.fixture(scope="module", params=list(Environment), ids=str)
+def world(request: pytest.FixtureRequest, django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
+    with rolled_back_worlds(django_db_blocker):
+        yield World(request.param)
+
+
 @pytest.mark.matrix
-@pytest.mark.parametrize("environment", list(Environment))
 @pytest.mark.parametrize("who", [*Role.values, OPERATOR, NOBODY, STRANGER])
-def test_nothing_foreign_is_shown_or_changed(environment: Environment, who: str, settings: Any) -> None:
+def test_nothing_foreign_is_shown_or_changed(world: World, who: str, settings: Any) -> None:
     settings.RATE_LIMITS = {**settings.RATE_LIMITS, "unauthenticated": 100_000}
-    world = World(environment)
     client = world.client_of(who)
     before = world.state()
 
@@ -195,8 +200,8 @@ def test_nothing_foreign_is_shown_or_changed(environment: Environment, who: str,
         STRANGER,
     ],
 )
-def test_actions_are_refused_to_other_roles(who: str) -> None:
-    world = World(Environment.LIVE)
+@pytest.mark.parametrize("world", [Environment.LIVE], indirect=True)
+def test_actions_are_refused_to_other_roles(world: World, who: str) -> None:
     client = world.client_of(who)
     before = world.own_state()
 

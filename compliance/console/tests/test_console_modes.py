@@ -24,11 +24,6 @@ BOTH = pytest.mark.parametrize("environment", list(Environment))
 TENANT, AGENT = "tenancy_tenant", "agents_agent"
 
 
-@pytest.fixture
-def acme() -> Tenant:
-    return make_tenant("Acme")
-
-
 def set_mode(client: Client, page: str, row: Any, mode: str, reason: str = "pilot") -> Any:
     path = reverse(f"admin:{page}_enforcement", args=[row.pk])
     return client.post(path, {"enforcement": mode, "reason": reason})

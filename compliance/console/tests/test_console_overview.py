@@ -24,11 +24,6 @@ from tenancy.models import Role, Tenant
 from tenancy.tests.factories import make_tenant
 
 
-@pytest.fixture
-def acme() -> Tenant:
-    return make_tenant("Acme")
-
-
 def numbers(user: User, environment: Environment = Environment.LIVE) -> dict[str, Any]:
     board = console_of(user, environment).get(reverse("console_overview")).context["board"]
     return {tile.label: tile.value for tile in board["tiles"]}

@@ -14,7 +14,6 @@ from compliance.core.environments import Environment
 from compliance.tests.console import console_of, make_member, make_operator, populate
 from compliance.tests.url_table import PAGES, Route, routes
 from tenancy.models import Membership, Role, Tenant
-from tenancy.tests.factories import make_tenant
 
 pytestmark = pytest.mark.matrix
 
@@ -28,11 +27,6 @@ COMPOSED = {"agents_agent_attestation": 50}
 """Documents about one row that many rooms tell of, and how many statements they may take."""
 # Of blocks that are a transaction of their own outside tests.
 NO_QUERIES = ("SAVEPOINT", "RELEASE")
-
-
-@pytest.fixture
-def acme() -> Tenant:
-    return make_tenant("Acme")
 
 
 @pytest.fixture

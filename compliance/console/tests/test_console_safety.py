@@ -17,7 +17,7 @@ from tenancy import services
 from tenancy.models import ApiKey, Role, Tenant
 from tenancy.tests.factories import ACTOR, make_tenant
 
-HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{7*7}}${8*8}\u202eexe"
+HOSTILE = "evaluateme<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{7*7}}${8*8}\u202eexe"
 
 
 @pytest.fixture
@@ -46,15 +46,14 @@ class Seen:
 @pytest.fixture(scope="module")
 def seen(world_transaction: None) -> Seen:
     tenant = make_tenant(HOSTILE)
-    rows = populate(tenant, Environment.LIVE, "evaluateme")
+    rows = populate(tenant, Environment.LIVE, HOSTILE)
     secret = services.create_key(tenant=tenant, name="kept", actor=ACTOR, now=now()).secret
     return Seen(tenant, rows, secret, pages_about(console_of(make_operator("looker")), rows))
 
 
-def test_what_tenants_write_is_escaped_everywhere(acme: Tenant) -> None:
-    rows = populate(acme, Environment.LIVE, HOSTILE)
-    rows["agents_agent"] = make_agent(
-        acme,
+def test_what_tenants_write_is_escaped_everywhere(seen: Seen) -> None:
+    agent = make_agent(
+        seen.tenant,
         name=HOSTILE,
         model=HOSTILE,
         version=HOSTILE,
@@ -65,10 +64,8 @@ def test_what_tenants_write_is_escaped_everywhere(acme: Tenant) -> None:
     )
     client = console_of(make_operator())
 
-    pages = pages_about(client, rows)
-    pages["suspend"] = client.get(
-        reverse("admin:agents_agent_suspend", args=[rows["agents_agent"].pk])
-    ).content.decode()
+    pages = seen.pages | pages_about(client, {"agents_agent": agent})
+    pages["suspend"] = client.get(reverse("admin:agents_agent_suspend", args=[agent.pk])).content.decode()
     pages["audit"] = client.get(reverse("admin:auditlog_auditentry_changelist")).content.decode()
 
     for address, html in pages.items():

@@ -15,17 +15,11 @@ from compliance.tests.console import address_in, console_of, make_member, make_o
 from compliance.tests.url_table import routes
 from events.risk.scoring.rules import worth
 from tenancy.models import Role, Tenant
-from tenancy.tests.factories import make_tenant
 
 FOREIGN_WORDS = (
     *("yielded", "Select agent", "to view", "to change", "Authentication and Authorization", "Designates"),
     *("admin site", "Search apps and models"),
 )
-
-
-@pytest.fixture
-def acme() -> Tenant:
-    return make_tenant("Acme")
 
 
 @pytest.mark.parametrize(

@@ -28,15 +28,6 @@ def test_rows_go_to_the_database_of_their_environment() -> None:
     assert ApiKey.objects.count() == 0
 
 
-def test_tenants_are_mirrored_under_one_id() -> None:
-    tenant = make_tenant("Mirrored")
-
-    with environments.use(Environment.TEST):
-        mirrored = Tenant.objects.get(id=tenant.id)
-
-    assert mirrored.name == "Mirrored"
-
-
 def test_memberships_live_in_the_live_database_whatever_the_environment() -> None:
     with environments.use(Environment.TEST):
         assert Membership.objects.all().db == "default"

@@ -135,11 +135,6 @@ def test_lost_broker_is_survived() -> None:
     assert ended.returncode == 0
 
 
-def test_broker_that_is_there_is_rung() -> None:
-    with environments.use(Environment.LIVE):
-        assert tasks.enqueue("tests.note") is True
-
-
 def test_sweeps_run_over_both_environments() -> None:
     entries = schedule().values()
 

@@ -12,7 +12,7 @@ from django.conf import settings
 
 from compliance.core.environments import Environment
 from compliance.keys.hosts.backend import KeyHostBackend, KeyHostClient
-from compliance.keys.tests.softhsm import SO_PIN
+from compliance.keys.tests.softhsm import PIN, SO_PIN, PrivateSoftHsm
 from compliance.tests.waiting import eventually
 
 START_SECONDS = 60.0
@@ -33,11 +33,7 @@ class RunningHosts:
 
     def backend(self, main: str, *, shards: int = 2) -> KeyHostBackend:
         return KeyHostBackend(
-            self.clients(),
-            main,
-            shards=shards,
-            so_pin=SO_PIN,
-            has_divided_tokens=self.has_divided_tokens,
+            self.clients(), main, shards=shards, so_pin=SO_PIN, has_divided_tokens=self.has_divided_tokens
         )
 
     def absent(self) -> list[int]:
@@ -89,3 +85,16 @@ def running_hosts(
         yield hosts
     finally:
         hosts.end()
+
+
+@contextmanager
+def two_running_hosts(first: PrivateSoftHsm, folder: Path) -> Iterator[RunningHosts]:
+    """Two hosts: one over the tokens of `first`, one with a place for some."""
+    second = PrivateSoftHsm(folder / "second")
+    second.tokens.mkdir(parents=True)
+    second.configure()
+    tokens = {"PKCS11_TEST_TOKEN": "alpha", "PKCS11_LIVE_TOKEN": "beta"}
+    pins = {"PKCS11_TEST_PIN": PIN, "PKCS11_LIVE_PIN": PIN}
+    confs = (first.configuration, second.configuration)
+    with running_hosts(folder / "hosts", count=2, confs=confs, **tokens, **pins) as hosts:
+        yield hosts

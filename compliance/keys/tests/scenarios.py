@@ -206,8 +206,8 @@ def missing_token() -> dict[str, Any]:
     return outcome(make_backend("never-made").check)
 
 
-def missing_module(path: str) -> dict[str, Any]:
-    return outcome(make_backend("alpha", module=path).check)
+def missing_modules(*paths: str) -> dict[str, Any]:
+    return {"results": [outcome(make_backend("alpha", module=path).check)["result"] for path in paths]}
 
 
 def restart_under_load() -> dict[str, Any]:

@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from compliance.keys.base import KeyRef, KeyServiceUnavailable, SignatureAlgorithm
 from compliance.keys.hosts.backend import KeyHostBackend
-from compliance.keys.tests.hosted import START_SECONDS, RunningHosts, running_hosts
-from compliance.keys.tests.softhsm import PIN, PrivateSoftHsm
+from compliance.keys.tests.hosted import START_SECONDS, RunningHosts, two_running_hosts
+from compliance.keys.tests.softhsm import PrivateSoftHsm
 from compliance.tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.drill]
@@ -28,13 +28,7 @@ LONGEST_CALL = 60.0
 
 @pytest.fixture
 def hosts(private_hsm: PrivateSoftHsm, tmp_path: Path) -> Iterator[RunningHosts]:
-    second = PrivateSoftHsm(tmp_path / "second")
-    second.tokens.mkdir(parents=True)
-    second.configure()
-    tokens = {"PKCS11_TEST_TOKEN": "alpha", "PKCS11_LIVE_TOKEN": "beta"}
-    pins = {"PKCS11_TEST_PIN": PIN, "PKCS11_LIVE_PIN": PIN}
-    confs = (private_hsm.configuration, second.configuration)
-    with running_hosts(tmp_path / "hosts", count=2, confs=confs, **tokens, **pins) as running:
+    with two_running_hosts(private_hsm, tmp_path) as running:
         running.backend("alpha", shards=4).provision()
         yield running
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 from unittest.mock import Mock
 
 import msgspec
@@ -26,18 +27,12 @@ from compliance.keys.hosts import protocol, server
 from compliance.keys.hosts.backend import KeyHostBackend, KeyHostClient
 from compliance.keys.hosts.protocol import KeyHostRequest, encode
 from compliance.keys.pkcs11.backend import Pkcs11Backend
-from compliance.keys.tests.hosted import START_SECONDS, RunningHosts, running_hosts
-from compliance.keys.tests.softhsm import PIN, PrivateSoftHsm
+from compliance.keys.tests.hosted import START_SECONDS, RunningHosts, two_running_hosts
+from compliance.keys.tests.softhsm import PrivateSoftHsm
 from compliance.observing import metrics
 from compliance.tests.waiting import eventually
 
 RSA = SignatureAlgorithm.RSA_SHA256
-TOKENS = {
-    "PKCS11_TEST_TOKEN": "alpha",
-    "PKCS11_TEST_PIN": PIN,
-    "PKCS11_LIVE_TOKEN": "beta",
-    "PKCS11_LIVE_PIN": PIN,
-}
 
 
 @pytest.fixture
@@ -45,15 +40,24 @@ def backend(key_hosts: RunningHosts) -> KeyHostBackend:
     return key_hosts.backend(os.environ["PKCS11_TEST_TOKEN"])
 
 
+class TwoHosts(NamedTuple):
+    """Two hosts of these tests alone: the first has all tokens, the second has a place for some."""
+
+    hosts: RunningHosts
+    tokens: Path
+
+
+@pytest.fixture(scope="module")
+def two_hosts(pristine_hsm: PrivateSoftHsm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoHosts]:
+    folder = tmp_path_factory.mktemp("two-hosts")
+    with two_running_hosts(pristine_hsm.copy_to(folder), folder) as hosts:
+        yield TwoHosts(hosts, folder / "tokens")
+
+
 @pytest.fixture
-def private_hosts(private_hsm: PrivateSoftHsm, tmp_path: Path) -> Iterator[RunningHosts]:
-    """Two hosts of this test alone: the first has all tokens, the second has a place for some."""
-    second = PrivateSoftHsm(tmp_path / "second")
-    second.tokens.mkdir(parents=True)
-    second.configure()
-    confs = (private_hsm.configuration, second.configuration)
-    with running_hosts(tmp_path / "hosts", count=2, confs=confs, **TOKENS) as hosts:
-        yield hosts
+def private_hosts(two_hosts: TwoHosts) -> RunningHosts:
+    two_hosts.hosts.wait()
+    return two_hosts.hosts
 
 
 def connect(hosts: RunningHosts) -> socket.socket:
@@ -281,11 +285,11 @@ def test_keys_sign_again_once_their_host_is_restarted(private_hosts: RunningHost
     assert backend.sign(key.uri, b"payload", RSA) == signature
 
 
-def test_token_lost_and_back_behind_a_host(private_hosts: RunningHosts, private_hsm: PrivateSoftHsm) -> None:
+def test_token_lost_and_back_behind_a_host(private_hosts: RunningHosts, two_hosts: TwoHosts) -> None:
     backend = private_hosts.backend("alpha")
     key = backend.generate_rsa(label="moved")
-    away = private_hsm.tokens.with_name("away")
-    shutil.move(private_hsm.tokens, away)
+    away = two_hosts.tokens.with_name("away")
+    shutil.move(two_hosts.tokens, away)
 
     failed = failures("host_sign_digest")
     assert not signs(backend, key.uri)
@@ -297,7 +301,7 @@ def test_token_lost_and_back_behind_a_host(private_hosts: RunningHosts, private_
     private_hosts.wait()
     fresh = private_hosts.backend("alpha")
     assert not signs(fresh, key.uri)
-    shutil.move(away, private_hsm.tokens)
+    shutil.move(away, two_hosts.tokens)
 
     assert eventually(lambda: signs(backend, key.uri) and signs(fresh, key.uri), seconds=START_SECONDS)
 
@@ -308,6 +312,7 @@ import django
 django.setup()
 from itertools import chain, repeat
 from pathlib import Path
+from typing import NamedTuple
 from compliance.keys.hosts import server
 server.WATCHDOG_SECONDS = 0.5
 calls_hang = chain([False], repeat(True))

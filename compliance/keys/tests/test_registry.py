@@ -17,13 +17,6 @@ def fresh_registry() -> Iterator[None]:
     registry.reset()
 
 
-def test_backend_is_made_once_for_each_environment() -> None:
-    live, test = registry.backend_for(Environment.LIVE), registry.backend_for(Environment.TEST)
-
-    assert live is registry.backend_for(Environment.LIVE)
-    assert live is not test
-
-
 def test_keys_of_one_environment_are_unknown_to_the_other() -> None:
     live, test = registry.backend_for(Environment.LIVE), registry.backend_for(Environment.TEST)
     key = test.generate_ec(label="sandbox")
@@ -31,15 +24,6 @@ def test_keys_of_one_environment_are_unknown_to_the_other() -> None:
     with pytest.raises(KeyNotFound):
         live.sign(key.uri, b"payload", SignatureAlgorithm.ECDSA_SHA256)
     assert key.uri not in {entry.uri for entry in live.list_keys("sandbox")}
-
-
-def test_private_key_is_ready_to_sign() -> None:
-    ref = registry.backend_for(Environment.TEST).generate_ec(label="ready")
-
-    key = registry.private_key(Environment.TEST, ref.uri)
-
-    assert key.public_key() == ref.public_key
-    assert registry.private_key(Environment.TEST, ref.uri) is key
 
 
 def test_key_that_is_gone_is_destroyed_without_an_error() -> None:
@@ -55,11 +39,7 @@ def test_key_that_is_gone_is_destroyed_without_an_error() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [
-        ("PKCS11_MODULE", ""),
-        ("PKCS11_TOKENS", {}),
-        ("PKCS11_TOKENS", {"live": {"label": "", "pin": "1234"}}),
-    ],
+    [("PKCS11_MODULE", ""), ("PKCS11_TOKENS", {}), ("PKCS11_TOKENS", {"live": {"label": "", "pin": "1234"}})],
 )
 def test_missing_settings_are_reported_as_not_configured(
     settings: Settings, name: str, value: object

@@ -24,14 +24,6 @@ def told(folder: Path, program: str, capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().err
 
 
-def test_nothing_is_said_when_all_was_compiled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert told(tmp_path, "", capsys) == ""
-
-
-def test_what_is_compiled_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert told(tmp_path, "print('compiled')", capsys) == "  … compiled\n"
-
-
 def test_failure_to_compile_is_told_and_stops_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,12 +1,9 @@
 """What the Django processes and `./run env` are given."""
 
-from pathlib import Path
-
 import pytest
 
 from compliance.localdev.console import StepFailed
-from compliance.localdev.environment import exports, given_servers, merged
-from compliance.localdev.state import write_json
+from compliance.localdev.environment import given_servers, merged
 
 SECRETS = {
     "postgres_password": "ours",
@@ -64,18 +61,3 @@ def test_operators_variables_reach_only_who_is_given_them() -> None:
 
     assert exported.keys().isdisjoint(serving)
     assert migrating["DATABASE_OWNER_URL"] == TEST
-
-
-def test_exports_carry_the_demo_tenants_keys(tmp_path: Path) -> None:
-    demo = tmp_path / "demo.json"
-    write_json(demo, {"live_api_key": "service_live_x", "tenant_id": "01a1", "name": "not exported"})
-
-    values = exports({"BASE_URL": "http://127.0.0.1:8000", "DATABASE_URL": LIVE, "SECRET_KEY": "s"}, demo)
-
-    assert values == {
-        "BASE_URL": "http://127.0.0.1:8000",
-        "TENANT_ID": "01a1",
-        "ADMIN_URL": "http://127.0.0.1:8000/admin/",
-        "LIVE_API_KEY": "service_live_x",
-        "DATABASE_URL": LIVE,
-    }

@@ -106,11 +106,3 @@ def test_a_stranger_gets_no_port_between_its_choice_and_the_web_servers_end(tmp_
                 web.wait()
     # A worker that was killed with its parent holds the port until the kernel has ended it.
     assert eventually(lambda: not stranger_is_refused())
-
-
-def test_stacks_that_start_side_by_side_get_ports_of_their_own(tmp_path: Path) -> None:
-    with (
-        ports.web_listener(tmp_path / "one.json", asked=None) as one,
-        ports.web_listener(tmp_path / "other.json", asked=None) as other,
-    ):
-        assert ports.port_of(one) != ports.port_of(other)

@@ -92,13 +92,6 @@ def lines(settings: Settings) -> Iterator[io.StringIO]:
     handler.setStream(before)
 
 
-@pytest.fixture
-def web() -> Iterator[Worker]:
-    server = Worker()
-    yield server
-    server.close()
-
-
 @pytest.mark.parametrize("kind", BAD)
 def test_bad_requests_leave_a_line_at_most(web: Worker, lines: io.StringIO, kind: str) -> None:
     method, path, more, body = BAD[kind]

@@ -6,7 +6,6 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from compliance.observing import correlation, redaction
-from compliance.observing.correlation import Correlation
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 PARENT = f"00-{TRACE}-{SPAN}-01"
@@ -98,13 +97,3 @@ def test_ids_sent_twice_are_not_taken() -> None:
 
 def test_later_version_is_read_as_far_as_known() -> None:
     assert correlation.parse_traceparent(f"01-{TRACE}-{SPAN}-03-more") == (TRACE, SPAN, 3)
-
-
-def test_ids_are_those_of_the_block() -> None:
-    ids = Correlation("a", TRACE, SPAN)
-
-    with correlation.use(ids):
-        assert correlation.stored() == ("a", f"00-{TRACE}-{SPAN}-00")
-
-    assert correlation.current() is None
-    assert correlation.stored() == ("", "")

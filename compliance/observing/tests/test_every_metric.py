@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -45,13 +44,6 @@ def test_document_has_every_metric_with_its_labels() -> None:
     written = {f"compliance_{name}": set(labels.replace(",", " ").split()) for name, labels in rows}
 
     assert written == documented_names()
-
-
-@pytest.fixture
-def web() -> Iterator[Worker]:
-    server = Worker()
-    yield server
-    server.close()
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The ids of one request, from its answer to audit entries, tasks and the webhooks that it causes."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
 
@@ -28,13 +27,6 @@ pytestmark = pytest.mark.usefixtures("committed")
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 IDS = [("x-request-id", "order-7"), ("traceparent", f"00-{TRACE}-{SPAN}-01")]
-
-
-@pytest.fixture
-def web() -> Iterator[Worker]:
-    server = Worker()
-    yield server
-    server.close()
 
 
 def post(web: Worker, path: str, key: str, body: Any, kind: str = "application/json") -> Any:

@@ -175,8 +175,3 @@ def test_secret_across_the_cut_is_not_written_where_much_was_redacted() -> None:
         text = f"{KEY} " * (read // (len(KEY) + 1))
         text = text[: read - spare - 1].rpartition(" ")[0].ljust(read - spare) + KEY
         assert KEY[:12] not in line_of(record_of(text + " and more" * 100))["event"]
-
-
-def test_other_formats_are_refused() -> None:
-    with pytest.raises(ValueError, match="LOG_FORMAT"):
-        logs.LineFormatter("xml")

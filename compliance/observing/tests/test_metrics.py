@@ -151,10 +151,7 @@ def test_values_are_counted_in_the_bucket_of_their_bound() -> None:
 def test_block_that_raises_is_timed_and_counted() -> None:
     name = f"test-{uuid4()}"
 
-    with (
-        pytest.raises(ZeroDivisionError),
-        metrics.timed(metrics.REDIS_SECONDS, metrics.REDIS_ERRORS, name),
-    ):
+    with pytest.raises(ZeroDivisionError), metrics.timed(metrics.REDIS_SECONDS, metrics.REDIS_ERRORS, name):
         raise ZeroDivisionError
 
     assert samples(metrics.REDIS_SECONDS, name)["_count"] == 1

@@ -7,7 +7,6 @@ from typing import Any
 
 import orjson
 import pytest
-from django.urls import get_resolver
 
 from certificates.pki.serials import format_serial, new_serial
 from certificates.tests.factories import make_certified_agent
@@ -21,6 +20,7 @@ from compliance.core.identifiers import new_id
 from compliance.serving.endpoints import ENDPOINTS
 from compliance.serving.fast_path import LARGEST_BODY
 from compliance.tests.owner import end_sessions
+from compliance.tests.url_table import api_routes
 from compliance.tests.web import Worker, shape
 from delegation import services as delegation
 from delegation.token_keys import keyring
@@ -94,11 +94,7 @@ def good(endpoint: Endpoint[Any, Any], tenant: Tenant) -> Good:
         "Authorize": Good(
             "GET",
             "/v1/gateway/authorize",
-            headers={
-                **key,
-                "x-service-cert-serial": serial,
-                "x-service-action": "read",
-            },
+            headers={**key, "x-service-cert-serial": serial, "x-service-action": "read"},
         ),
         "Evaluate": Good("POST", "/access/v1/evaluation", orjson.dumps(act), {**as_json, **key}),
         "EvaluateAll": Good(
@@ -349,18 +345,9 @@ def test_reserved_parameters_are_the_paths_of_other_endpoints(endpoint: Endpoint
         assert endpoint.reserved == frozenset()
         return
     folder = endpoint.path.lstrip("/")
-    routes = [one for one in _routes(get_resolver().url_patterns) if "<" not in one]
+    routes = [route for route, _ in api_routes() if "<" not in route]
 
     assert endpoint.reserved == {route.removeprefix(folder) for route in routes if route.startswith(folder)}
-
-
-def _routes(patterns: list[Any], prefix: str = "") -> Iterator[str]:
-    for one in patterns:
-        route = prefix + str(one.pattern)
-        if hasattr(one, "url_patterns"):
-            yield from _routes(one.url_patterns, route)
-        else:
-            yield route
 
 
 def test_endpoint_whose_database_sessions_died_answers_the_next_request(

@@ -1,3 +1,4 @@
+import os
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -5,7 +6,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from compliance.settings import declaring
-from compliance.settings.declaring import Section, refuse_problems
+from compliance.settings.declaring import Section, read_text, refuse_problems
 
 
 @pytest.fixture
@@ -169,3 +170,22 @@ def test_credentials_of_an_address_are_not_shown(
     getattr(section, method)("TRIED", "")
 
     assert section.variables[0].value == "https://…@spans.example.org/v1"
+
+
+# --- Only regular files are read ------------------------------------------------------------------
+
+
+def test_link_to_a_file_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("ö\n", encoding="utf-8")
+    (tmp_path / "link").symlink_to(tmp_path / "secret")
+
+    assert read_text(tmp_path / "link") == "ö\n"
+
+
+def test_what_could_block_its_reader_is_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "pipe")
+
+    for path in (tmp_path / "pipe", tmp_path / "link", tmp_path, "/dev/zero"):
+        with pytest.raises(OSError, match="Not a regular file"):
+            read_text(path)

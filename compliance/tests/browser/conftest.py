@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.tests.browser.web_server import web_server
-from compliance.tests.browser.world import WAIT_MILLISECONDS, World
+from compliance.tests.browser.world import OPERATOR, WAIT_MILLISECONDS, World
 from tenancy.tests.factories import make_tenant
 
 # The first that exists is driven: CHROMIUM, then Debian's. No browser is downloaded.
@@ -49,6 +49,12 @@ def world(address: str, chromium: Browser, django_db_blocker: Any) -> World:
     """Rows that stay: the tests add their own to them and do not change these."""
     with django_db_blocker.unblock(), environments.use(Environment.LIVE):
         return World.create(address, chromium, make_tenant("Nordlicht Handel"))
+
+
+@pytest.fixture(scope="module")
+def operators(world: World) -> Page:
+    """An operator's browser."""
+    return world.browser_of(OPERATOR)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from playwright.sync_api import Page, Response, expect
 from compliance.core.environments import Environment
 from compliance.tests.browser.axe import assert_usable_by_all
 from compliance.tests.browser.reached import WAYS
-from compliance.tests.browser.world import NONE, OPERATOR, World
+from compliance.tests.browser.world import NONE, World
 from compliance.tests.url_table import PAGES, Route, routes
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("committed", "quiet")]
@@ -28,11 +28,6 @@ PAGELESS = {
 OF_A_PROVIDER = {"sso_callback"}
 # Of rows that nobody adds or deletes these pages are refused.
 REFUSED_ENDS = ("_add", "_delete")
-
-
-@pytest.fixture(scope="module")
-def operators(world: World) -> Page:
-    return world.browser_of(OPERATOR)
 
 
 def address_of(world: World, route: Route, environment: Environment = Environment.LIVE) -> str:

@@ -29,11 +29,6 @@ SEARCHED_LISTS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def operators(world: World) -> Page:
-    return world.browser_of(OPERATOR)
-
-
 def forms_that_require() -> Iterator[Route]:
     """The pages of adding, and of actions that cannot be done without a field."""
     for page, admin in PAGES.items():

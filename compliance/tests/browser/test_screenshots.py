@@ -10,24 +10,16 @@ import pytest
 from playwright.sync_api import Page
 
 from compliance.tests.browser.axe import DESKTOP, PHONE, show
-from compliance.tests.browser.world import OPERATOR, World
+from compliance.tests.browser.world import World
 from compliance.tests.url_table import routes
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("committed", "quiet")]
 
 ROUTES = {route.name: route for route in routes()}
 # The file, the page, and whether it is shown in dark, on a phone.
-PICTURES = {
-    "console": ("index", "light", DESKTOP),
-    "agent-phone": ("agents_agent_change", "light", PHONE),
-}
+PICTURES = {"console": ("index", "light", DESKTOP), "agent-phone": ("agents_agent_change", "light", PHONE)}
 SMALLEST = 10_000
 """Octets below which a picture shows an empty page."""
-
-
-@pytest.fixture(scope="module")
-def operators(world: World) -> Page:
-    return world.browser_of(OPERATOR)
 
 
 @pytest.mark.parametrize("name", PICTURES)

@@ -25,14 +25,8 @@ from events.risk import rolling
 from events.tests.factories import make_event, make_high_event, store_event
 from incidents.models import Incident
 from tenancy.models import Role, Tenant
-from tenancy.tests.factories import make_tenant
 
 KIM = {"owner_name": "Kim Berg", "owner_email": "kim@example.com"}
-
-
-@pytest.fixture
-def acme() -> Tenant:
-    return make_tenant("Acme")
 
 
 @pytest.fixture

@@ -81,12 +81,7 @@ def etcd_arguments(node: NodeAddress, nodes: Sequence[NodeAddress], data: Path) 
 
 
 def patroni(
-    node: NodeAddress,
-    nodes: Sequence[NodeAddress],
-    *,
-    data: Path,
-    programs: Path,
-    passwords: dict[str, str],
+    node: NodeAddress, nodes: Sequence[NodeAddress], *, data: Path, programs: Path, passwords: dict[str, str]
 ) -> str:
     """Return a member's configuration (JSON, which is YAML); `passwords` by role."""
     names = {"superuser": "service", "replication": "replicator", "rewind": "rewinder"}

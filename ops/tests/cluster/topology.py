@@ -145,18 +145,6 @@ class Cluster:
         finally:
             self.stop()
 
-    @contextmanager
-    def databases_running(self) -> Iterator[None]:
-        """PostgreSQL, etcd and the balancer alone up inside the block."""
-        self._prepare()
-        try:
-            with self.network.up():
-                self.keeper.start()
-                self._start_databases()
-                yield
-        finally:
-            self.stop()
-
     def member(self, name: str) -> Member:
         """Return the member of that name."""
         return next(one for one in self.keeper.members if one.name == name)

@@ -42,5 +42,5 @@ class Migration(migrations.Migration):
                 migrations.RunPython(of_partitions),
             ],
             [migrations.AddIndex("behaviorevent", models.Index(fields=["weight", "id"], name=NAME))],
-        ),
+        )
     ]

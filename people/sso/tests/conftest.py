@@ -18,9 +18,8 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toolkit]:
 
 
 @pytest.fixture(autouse=True)
-def fresh(settings: Any) -> None:
+def fresh(fast_passwords: None) -> None:
     """Nothing fetched, no failure counted, and passwords that cost nothing to check."""
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     published.forget()
 
 

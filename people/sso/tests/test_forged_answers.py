@@ -25,15 +25,7 @@ from compliance.core.clock import now
 from compliance.tests.console import make_staff
 from people.sso import identities, provider
 from people.sso.tests import toolkit
-from people.sso.tests.forging import (
-    EC_KEY,
-    OTHER_KEY,
-    RSA_KEY,
-    SUBJECT,
-    Forger,
-    public,
-    signed,
-)
+from people.sso.tests.forging import EC_KEY, OTHER_KEY, RSA_KEY, SUBJECT, Forger, public, signed
 from people.sso.tests.providers import begin, follow, parameters_of
 from people.sso.tests.test_signing_on import of_type, who
 from people.tests.authenticators import ACTOR

@@ -16,15 +16,7 @@ from compliance.tests.console import actor_id_of, make_operator, make_staff
 from people.models import ExternalIdentity
 from people.sso import identities
 from people.sso.tests import toolkit
-from people.sso.tests.providers import (
-    Toolkit,
-    address_in,
-    answers,
-    begin,
-    configure,
-    follow,
-    parameters_of,
-)
+from people.sso.tests.providers import Toolkit, address_in, answers, begin, configure, follow, parameters_of
 from people.tests.authenticators import ACTOR, code_of, make_authenticator
 from people.tests.test_signing_in import PASSWORD, sign_in
 

@@ -5,11 +5,10 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
-from auditlog.models import AuditEntry
 from compliance.tests.browser.days.conftest import Office
 from compliance.tests.browser.reached import make_person, set_up_app
 from compliance.tests.browser.steps import act, button, expect_told, follow, press, save
-from compliance.tests.browser.world import NONE, OPERATOR, PASSWORD, show_password
+from compliance.tests.browser.world import OPERATOR, PASSWORD, show_password
 from people.tests.authenticators import code_from
 from tenancy.models import Role
 
@@ -114,21 +113,6 @@ def test_operator_invites_a_person_by_a_one_time_link(office: Office) -> None:
     expect(page.get_by_text("belongs to no tenant")).to_be_visible()
 
 
-def test_fifth_wrong_password_closes_the_account(office: Office) -> None:
-    person = make_person()
-    page = office.world.browser_of(None)
-
-    for number in range(5):
-        show_password(page, person.username, f"wrong {number}")
-        expect(page.get_by_text(REFUSED)).to_be_visible()
-    show_password(page, person.username)
-
-    expect(page.get_by_text("Too many failed login attempts.")).to_be_visible()
-    entries = AuditEntry.objects.filter(affected_id=str(person.person.id), event_type="person.sign_in_failed")
-    assert entries.count() == 6
-    assert (entries.latest("created_at").metadata or {})["locked_out"] is True
-
-
 def test_person_ends_the_session_of_another_browser(office: Office) -> None:
     person = make_person()
     here, elsewhere = office.world.browser_of(None), office.world.browser_of(None)
@@ -145,32 +129,6 @@ def test_person_ends_the_session_of_another_browser(office: Office) -> None:
     expect(elsewhere.get_by_label("Password")).to_be_visible()
     follow(here, "usersessions_list")
     expect(here.get_by_role("main").locator("tbody tr")).to_have_count(1)
-
-
-def test_operator_ends_the_sessions_of_a_person(office: Office) -> None:
-    person = make_person()
-    page = office.world.browser_of(None)
-    show_password(page, person.username)
-    page.wait_for_url(INBOX)
-    operator = office.world.browser_of(OPERATOR)
-
-    follow(operator, "auth_user_change", person.pk)
-    act(operator, "End sessions", "left the company")
-    expect_told(operator, "1 session")
-    follow(page, "agents_agent_changelist")
-
-    expect(page.get_by_label("Username")).to_be_visible()
-
-
-def test_a_person_without_a_membership_sees_no_row(office: Office) -> None:
-    agent = office.agent("invoice-bot")
-    page = office.world.signed_in(NONE)
-
-    expect(page.get_by_text("belongs to no tenant")).to_be_visible()
-    follow(page, "agents_agent_change", agent.pk)
-
-    expect(page.get_by_role("heading", name="Not yours to see")).to_be_visible()
-    assert "invoice-bot" not in page.content()
 
 
 @pytest.mark.parametrize("role", [Role.OFFICER, Role.AUDITOR, Role.DEVELOPER])
