@@ -1,7 +1,7 @@
-"""Digests and doubles (little-endian) packed into bytes: tables, which are replaced, and counts, changed in place.
+"""Digests and doubles (little-endian) packed into bytes.
 
-A table is so many digests and then a double for each of them. `packed.pxd` has the same functions in C, for
-the compiled scorer.
+A table, which is replaced and never changed, is some digests and then a double for each; counts are doubles,
+changed in place. `packed.pxd` has the same functions in C, for the compiled scorer.
 """
 
 from functools import lru_cache

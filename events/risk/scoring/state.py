@@ -57,10 +57,10 @@ class AgentState:
 
     Habits, learned from low events: `learned` (how many, as a stored weight); tables of `tools`, `aimed`
     (tools used with a target), `bigrams`, `destinations`, `hosts`, `resources` (touched), `objects` (acted
-    on, and what holds them) and `acts`; `amounts` (the last ones, as square roots of dollars); running means
-    `usual_amount` (log-dollars), `tool_surprise`, `bigram_surprise` (nats) and `burst_level` (nats); packed in
-    `counts`, in the order of `KINDS` how often one was tried (never faded) and the running share of new ones,
-    and the activity in each hour of the day (UTC). From medium events too, as numbers of
+    on, and what holds them) and `acts`; `amounts` (the last ones, as square roots of dollars); in `counts`,
+    in the order of `KINDS` how often one was tried (never faded) and the running share of new ones, then the
+    activity in each hour of the day (UTC); running means `usual_amount` (log-dollars), `tool_surprise`,
+    `bigram_surprise` (nats) and `burst_level` (nats). From medium events too, as numbers of
     `tables`: `waiting`, whose names become `destinations` or `acts`, and `paid`. From all events, the usual
     day: `days` (how many), `usual_outflow` (log-dollars), `usual_new` (events that went to a place never met
     before) and `usual_fresh` (its peak of `fresh`, as a logarithm).
