@@ -182,7 +182,7 @@ def encode_state(state: AgentState) -> bytes:
         state.waiting, state.objects, state.acts, state.paid,
     ]  # fmt: skip
     head = bytearray(_HEAD)
-    parts = [head, state.last_tool, numbers, state.counts]
+    parts: list[bytes | bytearray] = [head, state.last_tool, numbers, state.counts]
     head[0] = LAYOUT
     for place, table in enumerate(tables, 1):
         head[place] = len(table)
