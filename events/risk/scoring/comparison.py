@@ -19,9 +19,7 @@ READ_BEFORE = 0.1  # faded reads above which a send follows reading: up to 4.6 h
 
 
 class Comparison:
-    """An event's type and facts, its agent's state before it, and what they are to each other.
-
-    Names are digests.
+    """An event's type and facts, its agent's state, and what they are to each other. Names are digests.
 
     - Time: `at` (epoch seconds of receipt), `hour` (UTC), `day` (since the epoch), `begins_day` (the agent's
       first event of that day). `fading`: the factor for stored weights.

@@ -8,7 +8,7 @@ from functools import lru_cache
 from struct import Struct
 
 NAME = NUMBER = 8  # bytes of a digest, and of a double
-_double, _numbers = Struct("<d"), Struct("<23d")
+_double = Struct("<d")
 
 
 @lru_cache(maxsize=2048)
@@ -24,14 +24,7 @@ def unpack(doubles: bytes) -> list[float]:
     return list(_doubles(len(doubles) // NUMBER).unpack(doubles))
 
 
-def pack_numbers(values: tuple[float, ...]) -> bytes:
-    """Return the numbers of a state, which are 23, packed."""
-    return _numbers.pack(*values)
-
-
-def numbers_at(data: bytes, at: int) -> tuple[float, ...]:
-    """Return the numbers of a state from an offset on."""
-    return _numbers.unpack_from(data, at)
+pack_numbers, numbers_at = pack, _doubles(23).unpack_from  # of a state, which has so many
 
 
 def part(data: bytes, start: int, end: int) -> bytes:
