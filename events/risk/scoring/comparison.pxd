@@ -8,8 +8,7 @@ cdef double MATURITY_HALF, BURST_FADE, READ_FADE, FRESH_FADE, FAILURE_FADE, ANOM
 @cython.no_gc
 cdef class Comparison:
     cdef public AgentState state
-    cdef public object facts
-    cdef public str action_type, scored_as
+    cdef public object facts, action_type, scored_as
     cdef public double at, unigram, bigram, fading, learned, maturity, burst, reads, failures, anomalies
     cdef public double fresh, hour_new, day_new, outflow, excess, counts, surprise, strange
     cdef public bytes tool, pair, resource, act
