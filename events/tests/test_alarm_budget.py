@@ -24,8 +24,10 @@ from events.risk.scoring.model import (
     teach,
     teach_late,
 )
+from events.risk.scoring.packed import NUMBER
 from events.risk.scoring.state import (
     MOST_CREDIT,
+    SURPRISES,
     AgentState,
     Baseline,
     decode_state,
@@ -228,9 +230,9 @@ def test_what_an_agent_is_used_to_survives_storage_and_rebuilding(grown: AgentSt
 
     rebuilt = relearn(known, context=HOME)
 
-    assert (again.surprises, again.credit, again.strange) == (grown.surprises, grown.credit, grown.strange)
-    assert (rebuilt.surprises, rebuilt.credit) == (state.surprises, state.credit)
-    assert len(grown.surprises) + 16 <= 300
+    assert (again.counts, again.credit, again.strange) == (grown.counts, grown.credit, grown.strange)
+    assert (rebuilt.counts, rebuilt.credit) == (state.counts, state.credit)
+    assert (SURPRISES + 2) * NUMBER <= 300
 
 
 def test_the_next_event_is_scored_by_the_budget_of_agent_or_tenant() -> None:

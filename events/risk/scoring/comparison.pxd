@@ -8,7 +8,7 @@ cdef double MATURITY_HALF, BURST_FADE, READ_FADE, FRESH_FADE, FAILURE_FADE, ANOM
 @cython.no_gc
 cdef class Comparison:
     cdef public AgentState state
-    cdef public object event, facts, scored_as
+    cdef public object facts, action_type, scored_as
     cdef public double at, unigram, bigram, fading, learned, maturity, burst, reads, failures, anomalies
     cdef public double fresh, hour_new, day_new, outflow, excess, counts, surprise, strange
     cdef public bytes tool, pair, resource, act
@@ -18,7 +18,7 @@ cdef class Comparison:
 
     @cython.locals(tools=Table, share=double, count=double, before=double)
     cdef _see_tool(self, AgentState state, facts, bytes previous)
-    @cython.locals(targets=tuple, uses=double)
+    @cython.locals(targets=tuple, uses=double, kind=Py_ssize_t, place=Py_ssize_t)
     cdef _see_places(self, AgentState state, facts, bint sends)
     @cython.locals(known=Table)
     cdef _see_things(self, AgentState state, facts, bint sends)

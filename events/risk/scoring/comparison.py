@@ -19,7 +19,7 @@ READ_BEFORE = 0.1  # faded reads above which a send follows reading: up to 4.6 h
 
 
 class Comparison:
-    """An event, its facts, its agent's state before it, and what they are to each other. Names are digests.
+    """An event's type and facts, its agent's state, and what they are to each other. Names are digests.
 
     - Time: `at` (epoch seconds of receipt), `hour` (UTC), `day` (since the epoch), `begins_day` (the agent's
       first event of that day). `fading`: the factor for stored weights.
@@ -43,9 +43,10 @@ class Comparison:
 
     def __init__(self, state: AgentState, event: Event) -> None:
         """Compare the event with its agent's state, which stays as it is."""
-        self.state, self.event, self.facts, self.at = state, event, read(event.details), event.received_at
+        self.state, self.facts, self.at = state, read(event.details), event.received_at
+        self.action_type = event.action_type
         # Compiled, these have the attributes' types, which arguments do not.
-        before, at, facts, action_type = self.state, self.at, self.facts, event.action_type
+        before, at, facts, action_type = self.state, self.at, self.facts, self.action_type
         self.excess, self.counts, self.surprise = 0.0, 0.0, -1.0
         self.fading = before.fading(at)
         self.learned = before.learned * self.fading
@@ -78,7 +79,7 @@ class Comparison:
     def _see_tool(self, state: AgentState, facts: ActionFacts, previous: bytes) -> None:
         self.tool = digest(facts.tool) if facts.tool else OMITTED
         self.pair = pair_digest(previous, self.tool)
-        self.has_tool = self.event.action_type in DOING or facts.tool is not None
+        self.has_tool = self.action_type in DOING or facts.tool is not None
         self.unigram = self.bigram = 0.0
         if self.has_tool:
             # Smoothed shares: of this tool among all, and after the one before, backed off to the former
@@ -93,7 +94,9 @@ class Comparison:
         targets = facts.targets
         self.destinations = [digest(name) for name in targets]
         self.hosts = [digest(name) for name in facts.hosts] if sends else []
-        self.new, self.new_names, self.ending = list[str](), list[bytes](), list[bytes]()
+        self.new: list[str] = []
+        self.new_names: list[bytes] = []
+        self.ending: list[bytes] = []
         if not targets:
             # A tool that is new, of an event without a resource, or that mostly had a target names one
             uses = state.tools.get(self.tool)
@@ -104,14 +107,14 @@ class Comparison:
         self.aims, self.is_further = sends, False
         if not sends:
             return
-        kind = AIM[self.event.action_type]
-        for target, name in zip(targets, self.destinations, strict=True):
+        kind = AIM[self.action_type]
+        for place, name in enumerate(self.destinations):
             if state.destinations.knows(name, self.fading):
                 continue
             if ends_probation(state.waiting, name, self.day):
                 self.ending.append(name)
             else:
-                self.new.append(target)
+                self.new.append(targets[place])
                 self.new_names.append(name)
                 self.is_further = self.is_further or not was_met(state.waiting, name, kind)
 

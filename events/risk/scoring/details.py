@@ -253,7 +253,7 @@ def _plan(keys: tuple[str, ...]) -> Plan:
         kind = "call" if what.kind == "name" and is_call else what.kind
         if kind not in ("closed", "name"):
             is_thing = kind in ("resource", "kept")
-            reader = partial(resources_of, noun=what.noun) if is_thing else READERS.get(kind)
+            reader = partial(resources_of, what.noun) if is_thing else READERS.get(kind)
             plan.append((key, kind, reader))
     return tuple(plan)
 
@@ -309,7 +309,7 @@ def _resources(said: dict[str, Values]) -> tuple[Values, Values]:
         return _bounded(stated), ()
     if stated:
         resources = within_owner(resources, stated[0])
-    return _bounded(resources), _bounded((*containers_of(resources), *stated))
+    return _bounded(resources), _bounded(containers_of(resources) + stated)
 
 
 def _bounded(values: Sequence[str]) -> Values:

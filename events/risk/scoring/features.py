@@ -114,15 +114,15 @@ def is_inside(host: str, home: str | None) -> bool:
 
 def _strangeness(seen: Comparison, context: Context, baseline: Baseline | None) -> float:
     """Return how strange the event's new places are, 0 to 1; a place left out is as strange as can be."""
-    strange = novelty(seen.state, AIM[seen.event.action_type])
+    strange = novelty(seen.state, AIM[seen.action_type])
     if baseline is not None:
         strange *= baseline.strangeness(baseline.destinations, seen.new_names, seen.at, seen.learned)
     outside = [name for name in seen.new if not is_inside(name.rpartition("@")[2], context.home_domain)]
     if seen.new and not outside:
         strange *= WITHIN_HOME
-    if seen.event.action_type == "data_mutation":
+    if seen.action_type == "data_mutation":
         strange *= MUTATION_CARRIES
-    elif seen.event.action_type == "api_call" and seen.facts.brings_text:
+    elif seen.action_type == "api_call" and seen.facts.brings_text:
         strange *= FETCH_CARRIES
     return strange * IN_COMPANY if 0 < len(seen.new) < len(seen.destinations) else strange
 
@@ -210,7 +210,7 @@ declare(
 def tool_signals(seen: Comparison, context: Context, baseline: Baseline | None) -> list[Signal]:
     """Weigh the surprise of a tool and of its place in the order; less where the agent has a scope."""
     found: list[Signal] = []
-    counts = seen.maturity * (1.0 if seen.aims or seen.event.action_type in SENDING else READING_COUNTS)
+    counts = seen.maturity * (1.0 if seen.aims or seen.action_type in SENDING else READING_COUNTS)
     if context.permitted_actions is not None:
         counts *= DECLARED
     excess = seen.unigram - seen.state.tool_surprise - SURPRISE_SLACK
@@ -378,10 +378,10 @@ def pace_signals(seen: Comparison) -> list[Signal]:
     if excess > 0:
         found.append(("burst", WEIGHTS["BURST"] * min(excess, MAX_BURST) * seen.maturity, seen.burst, None))
     if seen.failures > 0.1:
-        factor = WEIGHTS["FAILURE"] if seen.event.action_type in FAILURES else WEIGHTS["FAILURE_BEFORE"]
+        factor = WEIGHTS["FAILURE"] if seen.action_type in FAILURES else WEIGHTS["FAILURE_BEFORE"]
         weight = min(factor * math.log1p(seen.failures), MAX_FAILURES)
         found.append(("repeated_failures", weight, seen.failures, None))
-    if seen.event.action_type == "transaction_anomaly" and seen.anomalies > 0.1:
+    if seen.action_type == "transaction_anomaly" and seen.anomalies > 0.1:
         weight = WEIGHTS["ANOMALY_BEFORE"] * math.log1p(seen.anomalies)
         found.append(("anomaly_before", weight, seen.anomalies, None))
     if seen.learned >= SETTLED_HOURS:
@@ -455,6 +455,6 @@ def signals(seen: Comparison, context: Context, baseline: Baseline | None = None
     found += act_signals(seen)
     if seen.has_tool:
         found += tool_signals(seen, context, baseline)
-    if seen.event.action_type in TRANSACTIONS:
+    if seen.action_type in TRANSACTIONS:
         found += spending_signals(seen, context)
     return found + pace_signals(seen) + volume_signals(seen)

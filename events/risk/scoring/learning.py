@@ -150,22 +150,22 @@ def _begin_day(seen: Comparison) -> None:
 
 def _last_minutes(seen: Comparison) -> None:
     """Count what just happened; a transaction counts toward its day even if it was over a limit."""
-    state, event, facts = seen.state, seen.event, seen.facts
+    state, action_type, facts = seen.state, seen.action_type, seen.facts
     state.count_trial(EVENT, False)
     # Events overtake each other by moments, but a clock that was set back is followed
-    is_near = event.received_at > state.last_at - SESSION_GAP
-    state.last_at = max(state.last_at, event.received_at) if is_near else event.received_at
+    is_near = seen.at > state.last_at - SESSION_GAP
+    state.last_at = max(state.last_at, seen.at) if is_near else seen.at
     state.burst = seen.burst + 1.0
-    state.reads = min(seen.reads + (event.action_type == "data_access" or facts.brings_text), MOST_READS)
-    state.failures = seen.failures + (event.action_type in FAILURES or facts.refused)
+    state.reads = min(seen.reads + (action_type == "data_access" or facts.brings_text), MOST_READS)
+    state.failures = seen.failures + (action_type in FAILURES or facts.refused)
     state.fresh = seen.fresh + seen.is_fresh
     state.fresh_peak = max(state.fresh_peak, state.fresh)
     state.day_new = seen.day_new
     state.hour_new = seen.hour_new
-    state.anomalies = seen.anomalies + (event.action_type == "transaction_anomaly")
+    state.anomalies = seen.anomalies + (action_type == "transaction_anomaly")
     if seen.has_tool:
         state.last_tool = seen.tool
-    if event.action_type in TRANSACTIONS:
+    if action_type in TRANSACTIONS:
         if state.day != seen.day and state.day_usd:  # the last such day counts in the usual outflow
             out, usual = math.log1p(state.day_usd), state.usual_outflow
             nearer = usual + (min(out, usual + MOST_OUTFLOW) - usual) * OUTFLOW_RATE
@@ -175,22 +175,22 @@ def _last_minutes(seen: Comparison) -> None:
 
 def _habits(seen: Comparison, trusted: bool) -> None:
     """Learn surprises, pace, hours, names and amounts of an event that counts as ordinary."""
-    state, event, facts = seen.state, seen.event, seen.facts
+    state, facts = seen.state, seen.facts
     # Running means start as the plain mean and then forget slowly
     share = max(1.0 / (seen.learned + 1.0), MEAN_RATE)
     if seen.has_tool:
         state.tool_surprise += (seen.unigram - state.tool_surprise) * share
         state.bigram_surprise += (seen.bigram - state.bigram_surprise) * share
-    if event.received_at - state.landmark > RESCALE_AFTER or not state.learned:
+    if seen.at - state.landmark > RESCALE_AFTER or not state.learned:
         # Before weights grow unwieldy, and at the first event
-        state.scale(math.exp(-min((event.received_at - state.landmark) / FADE, 700.0)))
-        state.landmark = event.received_at
-    weight = math.exp((event.received_at - state.landmark) / FADE)
+        state.scale(math.exp(-min((seen.at - state.landmark) / FADE, 700.0)))
+        state.landmark = seen.at
+    weight = math.exp((seen.at - state.landmark) / FADE)
     state.burst_level += (math.log1p(seen.burst) - state.burst_level) * share
     state.learned += weight
     state.add_hour(seen.hour, weight)
     _remember_names(seen, weight, trusted)
-    if event.action_type in TRANSACTIONS:
+    if seen.action_type in TRANSACTIONS:
         state.count_trial(AMOUNT, facts.amount is None)
         if facts.amount is not None:
             state.add_amount(math.sqrt(facts.amount))
@@ -220,7 +220,7 @@ def _remember_names(seen: Comparison, weight: float, trusted: bool) -> None:
     if seen.tool != OMITTED:
         # An event that sends nothing doesn't make it a habit that this tool sends without a target
         usually = 0.0 < state.tools.get(seen.tool) * EXPECTED <= state.aimed.get(seen.tool)
-        if seen.destinations or (usually and seen.event.action_type not in SENDING):
+        if seen.destinations or (usually and seen.action_type not in SENDING):
             state.aimed.add(seen.tool, weight, MAX_TOOLS)
         state.tools.add(seen.tool, weight, MAX_TOOLS)
         state.bigrams.add(seen.pair, weight, MAX_BIGRAMS)
@@ -228,7 +228,7 @@ def _remember_names(seen: Comparison, weight: float, trusted: bool) -> None:
 
 def _remember_places(seen: Comparison, weight: float, fading: float, trusted: bool) -> None:
     """Learn where an event went; new places, and the hosts of an event with one, wait for their probation."""
-    state, kind = seen.state, AIM[seen.event.action_type]
+    state, kind = seen.state, AIM[seen.action_type]
     if not trusted:  # adds those whose probation is over
         _meet(seen)
     wait = [] if trusted else [name for name in seen.new_names if not state.destinations.knows(name, fading)]
@@ -248,7 +248,7 @@ def _meet(seen: Comparison) -> None:
 
     An event counts once in the agent's rate of novelty, however many new places it names.
     """
-    state, kind = seen.state, AIM[seen.event.action_type]
+    state, kind = seen.state, AIM[seen.action_type]
     first = [name for name in seen.new_names if not state.waiting.get(name)][:1]
     for name in seen.new_names + seen.ending:
         if meet(state.waiting, name, seen.day, kind, MAX_WAITING, is_counted=name not in first):

@@ -109,7 +109,7 @@ def _weight(seen: Comparison, name: str, confirmed: float) -> float:
     """
     worth, alone = WEIGHTS["MARKED_MORE"], WEIGHTS["MARKED_ALONE"]
     if not _knows(seen, digest(name)):
-        most = max(log(alone / (1 - alone)) - PRIOR_LOGITS[seen.event.action_type], worth)
+        most = max(log(alone / (1 - alone)) - PRIOR_LOGITS[seen.action_type], worth)
         worth += (most - worth) * (1.0 - _restlessness(seen))
     return worth * min(confirmed, 1.0) + WEIGHTS["MARKED_AGAIN"] * min(max(confirmed - 1.0, 0.0), 1.0)
 
@@ -121,7 +121,7 @@ def _knows(seen: Comparison, place: bytes) -> bool:
 
 def _restlessness(seen: Comparison) -> float:
     """Return how surely the agent is one that often goes somewhere new with such events, 0 to 1."""
-    kind = KIND.get(seen.event.action_type)
+    kind = KIND.get(seen.action_type)
     if kind is None:
         return 0.0
     trials = seen.state.trials_of(kind)

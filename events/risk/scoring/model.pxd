@@ -3,11 +3,13 @@ from libc cimport math
 from events.risk.scoring.comparison cimport Comparison
 from events.risk.scoring.features cimport signals
 from events.risk.scoring.learning cimport learn
+from events.risk.scoring.reasons cimport strongest
+from events.risk.scoring.rules cimport broken_rules, outside_scope, scope_mismatch
 from events.risk.scoring.state cimport AgentState, Baseline
 
 cdef double BEND, PAST_BEND, BELOW_HIGH, ENOUGH_HABITS, HALFWAY, BEYOND, STRANGE, BOLDEST, RARE, ODD, MATURE, MATURE_FOR_PAYMENTS, SLOWLY, TOLD, FAR
 
-@cython.locals(prior_logit=double, seen=Comparison, broken=list, evidence=list, said=list, score=double)
+@cython.locals(prior_logit=double, seen=Comparison, broken=list, evidence=list, said=list, score=double, reasons=tuple)
 cpdef fold(AgentState state, event, context, Baseline baseline=*)
 
 @cython.locals(total=double, volume=double, weight=double, evidence=list)

@@ -24,7 +24,7 @@ from events.risk.scoring.learning import PSEUDO_EVENTS, learn
 from events.risk.scoring.marked import marked_signals
 from events.risk.scoring.names import DOING_VERBS, words_of
 from events.risk.scoring.reasons import LEAST_TOLD, MEANINGS, Signal, declare, itself, strongest
-from events.risk.scoring.rules import RULE_FLOOR, broken_rules, floor_of, scope_mismatch
+from events.risk.scoring.rules import RULE_FLOOR, broken_rules, floor_of, outside_scope, scope_mismatch
 from events.risk.scoring.state import DAY, SURPRISES, WIDTH, AgentState, Baseline
 from tenancy.alarm_budgets import ALARM_BUDGET
 
@@ -74,9 +74,10 @@ def fold(state: AgentState, event: Event, context: Context, baseline: Baseline |
     """
     seen = Comparison(state, event)
     prior_logit = PRIOR_LOGITS[seen.scored_as]
-    broken = broken_rules(seen, context)
+    outside = outside_scope(seen, context)
+    broken = broken_rules(seen, context, outside)
     evidence = weigh(seen, prior_logit, context, baseline)
-    said = scope_mismatch(seen, context)
+    said = scope_mismatch(seen, context, outside)
     if context.marked.confirmed:
         said += marked_signals(seen, context.marked)
     score = 0.0
@@ -116,14 +117,14 @@ def weigh(seen: Comparison, prior_logit: float, context: Context, baseline: Base
             volume += weight
     seen.excess = total
     seen.counts = prior_logit + max(total - STRANGE * seen.strange, volume)
-    if seen.event.action_type not in REPORTED:
+    if seen.action_type not in REPORTED:
         seen.surprise = surprise_of(seen.counts, row_of(seen))
     return evidence
 
 
 def row_of(seen: Comparison) -> int:
     """Return with which of all agents' events an event is compared: a row of `USUAL`."""
-    if seen.event.action_type in TRANSACTIONS and seen.reads <= READ_BEFORE:
+    if seen.action_type in TRANSACTIONS and seen.reads <= READ_BEFORE:
         return PAYMENTS
     return (seen.learned >= STAGES[0]) + (seen.learned >= STAGES[1])
 
@@ -191,7 +192,7 @@ def is_telling(seen: Comparison, evidence: list[Signal]) -> bool:
 
     For a payment that follows no read, an amount or a payee far outside habit is enough.
     """
-    act, kind = seen.act, seen.event.action_type
+    act, kind = seen.act, seen.action_type
     if not (act is not None or kind in TRANSACTIONS or moves(kind, seen.facts.tool)):
         return False
     sums: dict[str, float] = {}

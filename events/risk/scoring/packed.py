@@ -1,6 +1,7 @@
-"""Digests and doubles (little-endian) packed into bytes, which are replaced and never changed in place.
+"""Digests and doubles (little-endian) packed into bytes.
 
-`packed.pxd` has the same functions in C, for the compiled scorer.
+A table, which is replaced and never changed, is some digests and then a double for each; counts are doubles,
+changed in place. `packed.pxd` has the same functions in C, for the compiled scorer.
 """
 
 from functools import lru_cache
@@ -23,30 +24,56 @@ def unpack(doubles: bytes) -> list[float]:
     return list(_doubles(len(doubles) // NUMBER).unpack(doubles))
 
 
-def find(names: bytes, name: bytes) -> int:
-    """Return the offset of a digest among digests, -1 if it isn't there."""
-    at = names.find(name)
-    while at >= 0 and at % NAME:  # the end of one and the start of the next may look like it
-        at = names.find(name, at + 1)
-    return at
+pack_numbers, numbers_at = pack, _doubles(23).unpack_from  # of a state, which has so many
 
 
-def double_at(doubles: bytes, at: int) -> float:
-    value: float = _double.unpack_from(doubles, at)[0]
+def part(data: bytes, start: int, end: int) -> bytes:
+    return data[start:end]
+
+
+def count_at(counts: bytearray, place: int) -> float:
+    value: float = _double.unpack_from(counts, place * NUMBER)[0]
     return value
 
 
-def least(doubles: bytes) -> int:
-    """Return the offset of the least double, the first among equals."""
-    values = unpack(doubles)
-    return values.index(min(values)) * NUMBER
+def put(counts: bytearray, place: int, value: float) -> None:
+    """Replace the count at a place."""
+    _double.pack_into(counts, place * NUMBER, value)
 
 
-def without(packed: bytes, at: int) -> bytes:
-    """Return a copy without the digest or double at an offset."""
-    return packed[:at] + packed[at + NAME :]
+def find(table: bytes, name: bytes) -> int:
+    """Return the offset of the double of a table's name, -1 if it isn't there."""
+    half = len(table) // 2
+    at = table.find(name, 0, half)
+    while at >= 0 and at % NAME:  # the end of one and the start of the next may look like it
+        at = table.find(name, at + 1, half)
+    return half + at if at >= 0 else -1
 
 
-def with_double(doubles: bytes, at: int, value: float) -> bytes:
+def double_at(table: bytes, at: int) -> float:
+    value: float = _double.unpack_from(table, at)[0]
+    return value
+
+
+def least(table: bytes) -> int:
+    """Return the offset of a table's least double, the first among equals."""
+    half = len(table) // 2
+    values = unpack(table[half:])
+    return half + values.index(min(values)) * NUMBER
+
+
+def without(table: bytes, at: int) -> bytes:
+    """Return a copy without the double at an offset and its name."""
+    named = at - len(table) // 2
+    return b"".join((table[:named], table[named + NAME : at], table[at + NUMBER :]))
+
+
+def with_name(table: bytes, name: bytes, value: float) -> bytes:
+    """Return a copy with one more name and its double."""
+    half = len(table) // 2
+    return b"".join((table[:half], name, table[half:], _double.pack(value)))
+
+
+def with_double(table: bytes, at: int, value: float) -> bytes:
     """Return a copy with another double at an offset; at the end, with one more."""
-    return b"".join((doubles[:at], _double.pack(value), doubles[at + NUMBER :]))
+    return b"".join((table[:at], _double.pack(value), table[at + NUMBER :]))

@@ -1,7 +1,7 @@
 """Read the places that values name: destinations, hosts, resources, and what holds a resource."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import accumulate, islice
 
@@ -203,7 +203,7 @@ def hosts_of(target: str) -> Texts:
     return (target,) if is_host else ()
 
 
-def resources_of(value: object, noun: str) -> Texts:
+def resources_of(noun: str, value: object) -> Texts:
     """Return resources in one spelling: `repo:x` under `resource` is what `x` is under `repo_name`."""
     return tuple([_resource(text, noun) for text in texts(value)])
 
@@ -233,11 +233,9 @@ def within_owner(resources: Texts, owner: str) -> Texts:
     )
 
 
-def containers_of(resources: Texts) -> Iterator[str]:
-    """Yield what holds each resource: a path's folder, a URL's host or bucket, the owner in `owner/name`."""
-    for resource in resources:
-        if holder := _container(resource):
-            yield holder
+def containers_of(resources: Texts) -> Texts:
+    """Return what holds each resource: a path's folder, a URL's host or bucket, the owner in `owner/name`."""
+    return tuple([holder for resource in resources if (holder := _container(resource))])
 
 
 @lru_cache(maxsize=KEPT_TEXTS)

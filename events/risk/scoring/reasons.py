@@ -1,7 +1,6 @@
 """Put signals into words that an officer reads."""
 
 from collections.abc import Callable
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from events.risk.scoring.contract import ScoreReason
@@ -81,20 +80,21 @@ def strongest(decided: list[Signal], signals: list[Signal], count: int = 3) -> t
     """
     ranked = [signal for signal in signals if signal[1] >= LEAST_TOLD and signal[2] is not None]
     if len(ranked) > 1:
-        ranked.sort(key=_name)
-        ranked.sort(key=_weight, reverse=True)
+        ranked.sort(key=_rank)
     if decided:
-        ranked = sorted(sorted(decided, key=_name), key=_weight, reverse=True) + ranked
+        ranked = sorted(decided, key=_rank) + ranked
     if len(ranked) > count:
         told = [signal for signal in ranked[count:] if signal[0] in ALWAYS_TOLD]
         ranked[count - len(told) :] = told
-    return tuple([_reason(*signal) for signal in ranked[:count]])
+    return tuple([_reason(signal) for signal in ranked[:count]])
 
 
-_name, _weight = itemgetter(0), itemgetter(1)
+def _rank(signal: Signal) -> tuple[float, str]:
+    return -signal[1], signal[0]
 
 
-def _reason(name: str, weight: float, observed: Any, expected: Any) -> ScoreReason:
+def _reason(signal: Signal) -> ScoreReason:
+    name, weight, observed, expected = signal
     _, as_observed, as_expected = MEANINGS[name]
     return ScoreReason(
         name,

@@ -12,7 +12,6 @@ from events.risk.scoring.contract import (
     PRIORS,
     TRANSACTIONS,
     Context,
-    Event,
     FinancialScope,
 )
 from events.risk.scoring.details import MAX_AMOUNT, ActionFacts
@@ -70,44 +69,47 @@ declare(
 )
 
 
-def broken_rules(seen: Comparison, context: Context) -> list[Signal]:
-    """Return a signal for each rule that the event breaks, by what was declared or reported."""
-    event, facts, found = seen.event, seen.facts, list[Broken]()
-    if event.action_type == "unauthorized_access_attempt":
+def broken_rules(seen: Comparison, context: Context, outside: str | None) -> list[Signal]:
+    """Return a signal for each rule that the event breaks, by what was declared or reported.
+
+    `outside`: its action outside the scope, as `outside_scope()` returns it.
+    """
+    found: list[Broken] = []
+    if seen.action_type == "unauthorized_access_attempt":
         found.append(("reported_unauthorized", None, None))
-    if event.action_type == "transaction_anomaly" and seen.anomalies + 1 >= REPEATED_ANOMALIES:
+    if seen.action_type == "transaction_anomaly" and seen.anomalies + 1 >= REPEATED_ANOMALIES:
         found.append(("repeated_anomaly", seen.anomalies + 1, None))
     permitted = context.permitted_actions
-    name = _outside_scope(event, facts, permitted)
-    if name is not None and permitted is not None and not _may_be_misnamed(seen, permitted):
-        found.append(("off_scope", name, scope_of(permitted).told(name)))
-    if context.financial_scope is not None and concerns_money(event, facts):
+    if outside is not None and permitted is not None and not _may_be_misnamed(seen, permitted):
+        found.append(("off_scope", outside, scope_of(permitted).told(outside)))
+    if context.financial_scope is not None and concerns_money(seen.action_type, seen.facts):
         found += _limits(seen, context.financial_scope)
     if not found:
         return []
     # At least 0.1, so that the reasons tell it
-    weight = max(log(RULE_FLOOR / (1 - RULE_FLOOR)) - PRIOR_LOGITS[event.action_type], 0.1)
+    weight = max(log(RULE_FLOOR / (1 - RULE_FLOOR)) - PRIOR_LOGITS[seen.action_type], 0.1)
     return [(name, weight, observed, expected) for name, observed, expected in found]
 
 
-def scope_mismatch(seen: Comparison, context: Context) -> list[Signal]:
+def scope_mismatch(seen: Comparison, context: Context, outside: str | None) -> list[Signal]:
     """Return the signal that scope and reports may not speak of actions by the same names.
 
     So it is while a new agent's reports have not had one permitted name: then a name outside the scope is
-    worth a look, and doesn't count towards stopping the agent.
+    worth a look, and doesn't count towards stopping the agent. `outside`: as for `broken_rules()`.
     """
     permitted = context.permitted_actions
-    name = _outside_scope(seen.event, seen.facts, permitted)
-    if name is None or permitted is None or not _may_be_misnamed(seen, permitted):
+    if outside is None or permitted is None or not _may_be_misnamed(seen, permitted):
         return []
-    weight = max(MISMATCH_LOGIT - PRIOR_LOGITS[seen.event.action_type], 0.1)
-    return [("scope_mismatch", weight, name, scope_of(permitted).told(name))]
+    weight = max(MISMATCH_LOGIT - PRIOR_LOGITS[seen.action_type], 0.1)
+    return [("scope_mismatch", weight, outside, scope_of(permitted).told(outside))]
 
 
-def _outside_scope(event: Event, facts: ActionFacts, permitted: frozenset[str] | None) -> str | None:
-    if permitted is None or event.action_type in permitted:
+def outside_scope(seen: Comparison, context: Context) -> str | None:
+    """Return the action outside the agent's scope that the event names, if any."""
+    permitted = context.permitted_actions
+    if permitted is None or seen.action_type in permitted:
         return None
-    return undeclared_action(event.action_type, permitted, facts.tools, facts.verbs)
+    return undeclared_action(seen.action_type, permitted, seen.facts.tools, seen.facts.verbs)
 
 
 def _may_be_misnamed(seen: Comparison, permitted: frozenset[str]) -> bool:
@@ -162,10 +164,10 @@ def undeclared_action(
     return None
 
 
-def concerns_money(event: Event, facts: ActionFacts) -> bool:
+def concerns_money(action_type: str, facts: ActionFacts) -> bool:
     """Return whether financial limits apply: to transactions, and to calls and mutations that are trades."""
     is_trade = bool(facts.instruments or facts.venues or facts.leverage is not None)
-    return event.action_type in TRANSACTIONS or (is_trade and event.action_type in MAY_BE_TRADES)
+    return action_type in TRANSACTIONS or (is_trade and action_type in MAY_BE_TRADES)
 
 
 def _limits(seen: Comparison, scope: FinancialScope) -> Iterator[Broken]:

@@ -7,7 +7,8 @@ from events.risk.scoring.tables cimport Table
 cdef class AgentState:
     cdef public double landmark, last_at, learned
     cdef public Table tools, aimed, bigrams, destinations, resources, hosts, waiting, objects, acts, paid
-    cdef public bytes trials, rates, amounts, hours, surprises, last_tool, taken_in
+    cdef public bytes amounts, last_tool, taken_in
+    cdef public bytearray counts
     cdef public double usual_amount, tool_surprise, bigram_surprise, burst_level
     cdef public double burst, reads, failures, anomalies, day, day_usd
     cdef public double days, usual_outflow, day_new, usual_new, fresh, hour_new, fresh_peak, usual_fresh
@@ -30,12 +31,12 @@ cdef class AgentState:
     @cython.locals(age=double)
     cpdef double fading(self, double now) except? -1.0
 
-cdef Py_ssize_t _TABLES, _HEAD
+cdef Py_ssize_t _TABLES, _HEAD, _COUNTS, _FIXED, _RATES, _HOURS, _SURPRISES, _END
 
-@cython.locals(table=Table, tables=list, counts=list, parts=list)
+@cython.locals(table=Table, tables=list, head=bytearray, parts=list, place=Py_ssize_t)
 cpdef bytes encode_state(AgentState state)
 
-@cython.locals(state=AgentState, tables=list, place=Py_ssize_t, start=Py_ssize_t, middle=Py_ssize_t, end=Py_ssize_t)
+@cython.locals(state=AgentState, table=Table, tables=list, place=Py_ssize_t, start=Py_ssize_t, end=Py_ssize_t)
 cpdef AgentState decode_state(bytes data)
 
 cdef double SHARED, OWN_HABITS

@@ -8,14 +8,13 @@ packed: searching fifty digests takes less than building a dictionary of them fo
 
 import math
 from collections.abc import Iterable
-from struct import Struct
 
 import msgspec
 
 from events.risk.scoring import packed
 from events.risk.scoring.contract import SENDING, Event
 from events.risk.scoring.details import read
-from events.risk.scoring.tables import Table, digest, scaled
+from events.risk.scoring.tables import Table, digest
 
 DAY = 86_400.0
 FADE = 30 * DAY  # seconds after which an observation weighs 1/e of what it did
@@ -42,8 +41,11 @@ AIM = {kind: KIND[kind] for kind in AIMED} | dict.fromkeys(
 """The kind of novelty of where an action goes; what sends nothing by its type counts as a call if it does."""
 
 NO_NAME = bytes(packed.NAME)
-NO_TRIALS, ALL_NEW = packed.pack((0.0,) * len(KINDS)), packed.pack((1.0,) * len(KINDS))
-NO_HOURS, NO_SURPRISES = bytes(HOURS * packed.NUMBER), bytes(SURPRISES * packed.NUMBER)
+_RATES = len(KINDS)  # where the counts of each sort begin among a state's; trials begin them
+_HOURS = _RATES + len(KINDS)
+_SURPRISES = _HOURS + HOURS
+_END = _SURPRISES + SURPRISES
+NO_COUNTS = packed.pack((0.0,) * _RATES + (1.0,) * (_HOURS - _RATES) + (0.0,) * (_END - _HOURS))
 
 
 class StateUnreadable(ValueError):
@@ -55,10 +57,10 @@ class AgentState:
 
     Habits, learned from low events: `learned` (how many, as a stored weight); tables of `tools`, `aimed`
     (tools used with a target), `bigrams`, `destinations`, `hosts`, `resources` (touched), `objects` (acted
-    on, and what holds them) and `acts`; packed in the order of `KINDS`, `trials` (how often one was tried,
-    never faded) and `rates` (the running share of new ones); `amounts` (the last ones, as square roots of
-    dollars) and `hours` (activity in each hour of the day, UTC); running means `usual_amount` (log-dollars),
-    `tool_surprise`, `bigram_surprise` (nats) and `burst_level` (nats). From medium events too, as numbers of
+    on, and what holds them) and `acts`; `amounts` (the last ones, as square roots of dollars); in `counts`,
+    in the order of `KINDS` how often one was tried (never faded) and the running share of new ones, then the
+    activity in each hour of the day (UTC); running means `usual_amount` (log-dollars), `tool_surprise`,
+    `bigram_surprise` (nats) and `burst_level` (nats). From medium events too, as numbers of
     `tables`: `waiting`, whose names become `destinations` or `acts`, and `paid`. From all events, the usual
     day: `days` (how many), `usual_outflow` (log-dollars), `usual_new` (events that went to a place never met
     before) and `usual_fresh` (its peak of `fresh`, as a logarithm).
@@ -67,8 +69,9 @@ class AgentState:
     resources), `hour_new` (events that went to a place never met): counts that fade from `last_at`, at the
     rates of `comparison`; `last_tool`; of the agent's last day `day_new` and `fresh_peak`; `day` (days
     since the epoch) and `day_usd`, that day's transactions.
-    How strange its events are: `surprises` (how many had about so much evidence against them, `model`) and
-    `credit` (how many events at medium they may still take in); `strange`, the same of the last minutes.
+    How strange its events are: at the end of `counts` how many had about so much evidence against them
+    (`model`), and `credit` (how many events at medium they may still take in); `strange`, the same of the
+    last minutes.
     `taken_in`: ids of events and reviews learned outside the order of events (`learning`).
     """
 
@@ -77,8 +80,7 @@ class AgentState:
         self.tools, self.aimed, self.bigrams = Table(), Table(), Table()
         self.destinations, self.resources, self.hosts = Table(), Table(), Table()
         self.waiting, self.objects, self.acts, self.paid = Table(), Table(), Table(), Table()
-        self.trials, self.rates, self.hours = NO_TRIALS, ALL_NEW, NO_HOURS
-        self.surprises, self.credit, self.strange = NO_SURPRISES, MOST_CREDIT, 0.0
+        self.counts, self.credit, self.strange = bytearray(NO_COUNTS), MOST_CREDIT, 0.0
         self.amounts = b""
         self.usual_amount = self.tool_surprise = self.bigram_surprise = self.burst_level = 0.0
         self.burst = self.reads = self.failures = self.anomalies = 0.0
@@ -93,18 +95,18 @@ class AgentState:
         return decode_state(encode_state(self))
 
     def trials_of(self, kind: int) -> float:
-        return packed.double_at(self.trials, kind * packed.NUMBER)
+        return packed.count_at(self.counts, kind)
 
     def rate_of(self, kind: int) -> float:
         """Return the running share of new names of this kind."""
-        return packed.double_at(self.rates, kind * packed.NUMBER)
+        return packed.count_at(self.counts, _RATES + kind)
 
     def count_trial(self, kind: int, new: bool) -> None:
         """Count a name of this kind; the share of new ones starts at 1 and follows the last twenty or so."""
         count, rate = self.trials_of(kind), self.rate_of(kind)
         share = max(MEAN_RATE, 1.0 / (count + 2.0))
-        self.rates = packed.with_double(self.rates, kind * packed.NUMBER, rate + (new - rate) * share)
-        self.trials = packed.with_double(self.trials, kind * packed.NUMBER, count + 1.0)
+        packed.put(self.counts, _RATES + kind, rate + (new - rate) * share)
+        packed.put(self.counts, kind, count + 1.0)
 
     def add_amount(self, root: float) -> None:
         """Add an amount's square root; beyond MAX_AMOUNTS the oldest goes."""
@@ -113,7 +115,7 @@ class AgentState:
 
     def in_hour(self, hour: int) -> float:
         """Return the stored weight of the agent's activity in an hour of the day."""
-        return packed.double_at(self.hours, hour * packed.NUMBER)
+        return packed.count_at(self.counts, _HOURS + hour)
 
     def around(self, hour: int) -> float:
         """Return the stored weight of an hour and its neighbours: half of it, and a quarter of each."""
@@ -122,32 +124,33 @@ class AgentState:
         return self.in_hour(hour) / 2 + beside / 4
 
     def add_hour(self, hour: int, weight: float) -> None:
-        self.hours = packed.with_double(self.hours, hour * packed.NUMBER, self.in_hour(hour) + weight)
+        packed.put(self.counts, _HOURS + hour, self.in_hour(hour) + weight)
 
     def surprises_from(self, place: int) -> float:
         """Return the stored weight of the surprises at a place of the counts and beyond it."""
         total = 0.0
-        for at in range(place * packed.NUMBER, len(self.surprises), packed.NUMBER):
-            total += packed.double_at(self.surprises, at)
+        for at in range(_SURPRISES + place, _END):
+            total += packed.count_at(self.counts, at)
         return total
 
     def count_surprise(self, place: int, weight: float) -> None:
-        at = place * packed.NUMBER
-        self.surprises = packed.with_double(self.surprises, at, packed.double_at(self.surprises, at) + weight)
+        at = _SURPRISES + place
+        packed.put(self.counts, at, packed.count_at(self.counts, at) + weight)
 
     def uncount_surprise(self, weight: float) -> None:
         """Take so much off the greatest surprises: which one an attack's was, nobody noted."""
-        for at in range(len(self.surprises) - packed.NUMBER, -1, -packed.NUMBER):
-            held = packed.double_at(self.surprises, at)
+        for at in range(_END - 1, _SURPRISES - 1, -1):
+            held = packed.count_at(self.counts, at)
             taken = min(held, weight)
             if taken:
-                self.surprises = packed.with_double(self.surprises, at, held - taken)
+                packed.put(self.counts, at, held - taken)
                 weight -= taken
 
     def scale(self, factor: float) -> None:
         """Multiply all stored weights; `waiting` and `paid` hold packed numbers instead."""
         self.learned *= factor
-        self.hours, self.surprises = scaled(self.hours, factor), scaled(self.surprises, factor)
+        for at in range(_HOURS, _END):
+            packed.put(self.counts, at, packed.count_at(self.counts, at) * factor)
         for table in (
             self.tools, self.aimed, self.bigrams, self.destinations, self.resources, self.hosts,
             self.objects, self.acts,
@@ -160,30 +163,32 @@ class AgentState:
         return math.exp(-age) if age > 0.0 else 1.0
 
 
-_TABLES = 10
+_TABLES, _NUMBERS = 10, 23
 _HEAD = 1 + _TABLES + 2  # bytes: the layout; how many names each table has, amounts and `taken_in`
-_COUNTS = "".join(f"{len(counts)}s" for counts in (NO_TRIALS, ALL_NEW, NO_HOURS, NO_SURPRISES))
-_FIXED = Struct(f"<{_HEAD}s{packed.NAME}s23d{_COUNTS}")
+_COUNTS = _HEAD + packed.NAME + _NUMBERS * packed.NUMBER  # where the counts begin, and the tables after them
+_FIXED = _COUNTS + len(NO_COUNTS)
 
 
 def encode_state(state: AgentState) -> bytes:
     """Return the state as little-endian bytes, about 14 KB at its fullest, 2 KB as a rule."""
+    numbers = packed.pack_numbers((
+        state.landmark, state.last_at, state.learned, state.usual_amount, state.tool_surprise,
+        state.bigram_surprise, state.burst_level, state.burst, state.reads, state.failures, state.anomalies,
+        state.day, state.day_usd, state.days, state.usual_outflow, state.day_new, state.usual_new,
+        state.hour_new, state.fresh, state.fresh_peak, state.usual_fresh, state.strange, state.credit,
+    ))  # fmt: skip
     tables = [
         state.tools, state.aimed, state.bigrams, state.destinations, state.resources, state.hosts,
         state.waiting, state.objects, state.acts, state.paid,
     ]  # fmt: skip
-    counts, parts = [LAYOUT], [b""]
-    for table in tables:
-        counts.append(len(table.names) // packed.NAME)
-        parts += table.names, table.weights
-    counts += len(state.amounts) // packed.NUMBER, len(state.taken_in) // packed.NAME
-    parts[0] = _FIXED.pack(
-        bytes(counts), state.last_tool, state.landmark, state.last_at, state.learned, state.usual_amount,
-        state.tool_surprise, state.bigram_surprise, state.burst_level, state.burst, state.reads,
-        state.failures, state.anomalies, state.day, state.day_usd, state.days, state.usual_outflow,
-        state.day_new, state.usual_new, state.hour_new, state.fresh, state.fresh_peak, state.usual_fresh,
-        state.strange, state.credit, state.trials, state.rates, state.hours, state.surprises,
-    )  # fmt: skip
+    head = bytearray(_HEAD)
+    parts: list[bytes | bytearray] = [head, state.last_tool, numbers, state.counts]
+    head[0] = LAYOUT
+    for place, table in enumerate(tables, 1):
+        head[place] = len(table)
+        parts.append(table.held)
+    head[_HEAD - 2] = len(state.amounts) // packed.NUMBER
+    head[_HEAD - 1] = len(state.taken_in) // packed.NAME
     parts += state.amounts, state.taken_in
     return b"".join(parts)
 
@@ -192,29 +197,33 @@ def decode_state(data: bytes) -> AgentState:
     """Return the state from `encode_state()`. Raises StateUnreadable for anything else or an older layout."""
     if not data or data[0] != LAYOUT:
         raise StateUnreadable(f"layout {data[:1].hex() or 'none'}, this version reads {LAYOUT}")
-    named = 2 * sum(data[1 : _HEAD - 2]) + sum(data[_HEAD - 2 : _HEAD])
-    if len(data) != _FIXED.size + named * packed.NAME:
+    end = _FIXED
+    for place in range(1, _HEAD):
+        end += data[place] * (packed.NAME + packed.NUMBER if place <= _TABLES else packed.NUMBER)
+    if len(data) != end:
         raise StateUnreadable(f"{len(data)} bytes aren't what its head says")
     state = AgentState.__new__(AgentState)
+    state.last_tool = packed.part(data, _HEAD, _HEAD + packed.NAME)
     (
-        _, state.last_tool, state.landmark, state.last_at, state.learned, state.usual_amount,
-        state.tool_surprise, state.bigram_surprise, state.burst_level, state.burst, state.reads,
-        state.failures, state.anomalies, state.day, state.day_usd, state.days, state.usual_outflow,
-        state.day_new, state.usual_new, state.hour_new, state.fresh, state.fresh_peak, state.usual_fresh,
-        state.strange, state.credit, state.trials, state.rates, state.hours, state.surprises,
-    ) = _FIXED.unpack_from(data)  # fmt: skip
-    start, tables = _FIXED.size, []
+        state.landmark, state.last_at, state.learned, state.usual_amount, state.tool_surprise,
+        state.bigram_surprise, state.burst_level, state.burst, state.reads, state.failures, state.anomalies,
+        state.day, state.day_usd, state.days, state.usual_outflow, state.day_new, state.usual_new,
+        state.hour_new, state.fresh, state.fresh_peak, state.usual_fresh, state.strange, state.credit,
+    ) = packed.numbers_at(data, _HEAD + packed.NAME)  # fmt: skip
+    state.counts = bytearray(packed.part(data, _COUNTS, _FIXED))
+    start, tables = _FIXED, []
     for place in range(1, _TABLES + 1):
-        middle = start + data[place] * packed.NAME
-        end = middle + data[place] * packed.NUMBER
-        tables.append(Table(data[start:middle], data[middle:end]))
+        end = start + data[place] * (packed.NAME + packed.NUMBER)
+        table = Table.__new__(Table)
+        table.held = packed.part(data, start, end)
+        tables.append(table)
         start = end
     (
         state.tools, state.aimed, state.bigrams, state.destinations, state.resources, state.hosts,
         state.waiting, state.objects, state.acts, state.paid,
     ) = tables  # fmt: skip
     end = start + data[_HEAD - 2] * packed.NUMBER
-    state.amounts, state.taken_in = data[start:end], data[end:]
+    state.amounts, state.taken_in = packed.part(data, start, end), packed.part(data, end, len(data))
     return state
 
 
@@ -240,7 +249,7 @@ class Baseline:
     def __init__(self) -> None:
         self.landmark = self.learned = 0.0
         self.destinations, self.hosts, self.tools, self.waiting = Table(), Table(), Table(), Table()
-        self.surprises = NO_SURPRISES
+        self.surprises = bytes(SURPRISES * packed.NUMBER)
 
     def changeable(self) -> "Baseline":
         return decode_baseline(encode_baseline(self))
@@ -347,6 +356,6 @@ def decode_baseline(data: bytes) -> Baseline:
     baseline = Baseline()
     baseline.landmark, baseline.learned, baseline.surprises = landmark, learned, surprises
     baseline.destinations, baseline.hosts, baseline.tools, baseline.waiting = (
-        Table(names, weights) for names, weights in tables
+        Table(names + weights) for names, weights in tables
     )
     return baseline

@@ -2,7 +2,7 @@ cimport cython
 from events.risk.scoring cimport packed
 
 cdef class Table:
-    cdef public bytes names, weights
+    cdef public bytes held
 
     @cython.locals(at=Py_ssize_t)
     cpdef double get(self, bytes name) except? -1.0
@@ -12,7 +12,6 @@ cdef class Table:
     cpdef set(self, bytes name, double weight)
     @cython.locals(at=Py_ssize_t)
     cpdef remove(self, bytes name)
-    cpdef drop(self, Py_ssize_t at)
 
 cdef long long LEAST_AGE, _SUMS
 cdef double AS_MUCH, ABOUT, _PARTS, _MOST
@@ -46,5 +45,5 @@ cpdef bint ends_probation(Table waiting, bytes name, long long day) except -1
 @cython.locals(number=double)
 cpdef bint was_met(Table waiting, bytes name, long long kind) except -1
 
-@cython.locals(place=Py_ssize_t, number=double, met=Meeting, waited=cython.longlong, found=list, forgotten=list, numbers=list)
+@cython.locals(place=Py_ssize_t, number=double, met=Meeting, waited=cython.longlong, found=list, forgotten=list, names=bytes, numbers=list)
 cpdef list take_uncounted(Table waiting, long long day)

@@ -15,18 +15,25 @@ FORGOTTEN = 0.05  # weight below which a name counts as never seen (ninety days 
 
 
 class Table:
-    """Names with a weight each, in order of first sight: packed digests, and as many packed doubles."""
+    """Names with a weight each, in order of first sight: packed digests, then as many packed doubles."""
 
-    def __init__(self, names: bytes = b"", weights: bytes = b"") -> None:
-        self.names = names
-        self.weights = weights
+    def __init__(self, held: bytes = b"") -> None:
+        self.held = held
+
+    @property
+    def names(self) -> bytes:
+        return self.held[: len(self.held) // 2]
+
+    @property
+    def weights(self) -> bytes:
+        return self.held[len(self.held) // 2 :]
 
     def __len__(self) -> int:
-        return len(self.names) // packed.NAME
+        return len(self.held) // (packed.NAME + packed.NUMBER)
 
     def get(self, name: bytes) -> float:
-        at = packed.find(self.names, name)
-        return 0.0 if at < 0 else packed.double_at(self.weights, at)
+        at = packed.find(self.held, name)
+        return 0.0 if at < 0 else packed.double_at(self.held, at)
 
     def knows(self, name: bytes, fading: float) -> bool:
         """Return whether the name was seen and is not yet forgotten."""
@@ -34,36 +41,27 @@ class Table:
 
     def add(self, name: bytes, weight: float, limit: int) -> float:
         """Add to a name's weight and return the weight before; beyond `limit` names the lightest goes."""
-        at = packed.find(self.names, name)
+        at = packed.find(self.held, name)
         if at < 0:
-            if len(self.names) >= limit * packed.NAME:
-                self.drop(packed.least(self.weights))
-            self.names += name
-            self.weights = packed.with_double(self.weights, len(self.weights), weight)
+            if len(self) >= limit:
+                self.held = packed.without(self.held, packed.least(self.held))
+            self.held = packed.with_name(self.held, name, weight)
             return 0.0
-        before = packed.double_at(self.weights, at)
-        self.weights = packed.with_double(self.weights, at, before + weight)
+        before = packed.double_at(self.held, at)
+        self.held = packed.with_double(self.held, at, before + weight)
         return before
 
     def set(self, name: bytes, weight: float) -> None:
         """Replace the weight of a name of the table."""
-        self.weights = packed.with_double(self.weights, packed.find(self.names, name), weight)
+        self.held = packed.with_double(self.held, packed.find(self.held, name), weight)
 
     def remove(self, name: bytes) -> None:
-        at = packed.find(self.names, name)
+        at = packed.find(self.held, name)
         if at >= 0:
-            self.drop(at)
-
-    def drop(self, at: int) -> None:
-        self.names = packed.without(self.names, at)
-        self.weights = packed.without(self.weights, at)
+            self.held = packed.without(self.held, at)
 
     def scale(self, factor: float) -> None:
-        self.weights = scaled(self.weights, factor)
-
-
-def scaled(doubles: bytes, factor: float) -> bytes:
-    return packed.pack(tuple([value * factor for value in packed.unpack(doubles)]))
+        self.held = self.names + packed.pack(tuple([one * factor for one in packed.unpack(self.weights)]))
 
 
 @lru_cache(maxsize=8192)
@@ -194,7 +192,7 @@ def take_uncounted(waiting: Table, day: int) -> list[int]:
     Notes that they were returned, so that each name counts once, and forgets names not met for 40 days.
     """
     found, forgotten = [], []
-    numbers = packed.unpack(waiting.weights)
+    names, numbers = waiting.names, packed.unpack(waiting.weights)
     for place, number in enumerate(numbers):
         met = Meeting(number)
         waited = day - met.first
@@ -204,7 +202,7 @@ def take_uncounted(waiting: Table, day: int) -> list[int]:
                 numbers[place] = number + 1.0
             if waited - met.span > LONGEST_WAIT:
                 forgotten.append(place)
-    waiting.weights = packed.pack(tuple(numbers))
+    waiting.held = names + packed.pack(tuple(numbers))
     for place in reversed(forgotten):
-        waiting.drop(place * packed.NAME)
+        waiting.remove(names[place * packed.NAME : (place + 1) * packed.NAME])
     return found
