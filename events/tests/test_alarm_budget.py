@@ -13,11 +13,13 @@ from compliance.core.clock import now
 from events.ingest import standing
 from events.risk.scoring.comparison import Comparison
 from events.risk.scoring.contract import Context, Event
+from events.risk.scoring.learning import learn
 from events.risk.scoring.model import (
     NATS,
     USUAL,
     calibrated,
     fold,
+    limit_of,
     moves,
     relearn,
     surprise_of,
@@ -26,7 +28,6 @@ from events.risk.scoring.model import (
 )
 from events.risk.scoring.packed import NUMBER
 from events.risk.scoring.state import (
-    MOST_CREDIT,
     SURPRISES,
     AgentState,
     Baseline,
@@ -89,14 +90,14 @@ def test_more_evidence_is_never_less_surprising() -> None:
 @pytest.mark.parametrize("budget", [0.001, 0.002, 0.01, 0.05])
 def test_an_event_is_medium_from_where_the_budget_is_used_up(budget: float) -> None:
     """Of an agent without a past, all agents' events count alone."""
-    state, found = AgentState(), []
+    state, found, limit = AgentState(), [], limit_of(budget, 1.0)
     for row in range(len(USUAL[0])):
         seen = Comparison(state, READ)
         seen.surprise = NATS[row]
-        found.append((math.exp(-NATS[row]) <= budget, _score(seen, budget) >= 0.3))
+        found.append((math.exp(-NATS[row]) <= limit, _score(seen, budget) >= 0.3))
 
     assert all(is_rare == is_alarm for is_rare, is_alarm in found)
-    seen.surprise = -math.log(budget) + 1e-9
+    seen.surprise = -math.log(limit) + 1e-9
     assert _score(seen, budget) == pytest.approx(0.3, abs=1e-6)
 
 
@@ -105,9 +106,9 @@ def _score(seen: Comparison, budget: float) -> float:
 
 
 def test_a_tighter_budget_takes_more_of_an_agents_own_events() -> None:
-    """Forty quiet events let an alarm through at 1 %, but not what is as near to the budget at 0.2 %."""
+    """Eighty quiet events let an alarm through at 1 %, but not what is as near to the budget at 0.2 %."""
     state = AgentState()
-    state.count_surprise(0, 40.0)
+    state.count_surprise(0, 80.0)
     state.landmark = MONDAY
     seen = Comparison(state, READ)
     found = []
@@ -191,7 +192,40 @@ def test_alarms_use_up_a_credit_that_grows_with_the_budget_only(grown: AgentStat
         fold(state, Event("api_call", MONDAY + minute * MINUTE, said), HOME)
 
     assert counted(state) - before < 1.0
-    assert AgentState().credit == MOST_CREDIT
+    assert state.credit < 0.1
+
+
+@pytest.mark.parametrize("budget", [0.001, 0.01, 0.05])
+def test_each_alarm_asks_more_of_the_next_but_never_hides_what_is_rare(budget: float) -> None:
+    state = AgentState()
+    limits = [limit_of(budget, state.credit)]
+    for _ in range(10):
+        seen = Comparison(state, READ)
+        seen.surprise = 5.0
+        learn(seen, "medium", budget)
+        limits.append(limit_of(budget, state.credit))
+
+    assert budget >= limits[0] > limits[1] > limits[10]
+    assert limits[10] >= 0.6 * min(budget, 0.01)
+
+
+def test_quiet_events_give_back_what_alarms_took(grown: AgentState) -> None:
+    state = grown.changeable()
+    fold(state, Event("api_call", MONDAY, STRANGER), HOME)
+    after_one = state.credit
+    for day in range(10):
+        for event in day_of(day):
+            fold(state, event, HOME)
+
+    assert after_one < 0.5 < state.credit
+
+
+def test_alarms_before_do_not_lower_what_is_high(grown: AgentState) -> None:
+    far = Event("transaction_initiated", MONDAY, PAY | {"amount_usd": 5_000.0})
+    alarmed = grown.changeable()
+    alarmed.credit = 0.0
+
+    assert assess(alarmed, far, HOME).score == assess(grown, far, HOME).score >= 0.85
 
 
 def test_high_takes_two_kinds_of_evidence_or_a_sum_far_outside_habit(grown: AgentState) -> None:

@@ -9,9 +9,9 @@ cdef double LONG_RATE, MOST_READS, MOST_DAYS, NEW_RATE, PEAK_RATE, OUTFLOW_RATE,
 @cython.locals(root=double)
 cpdef learn(Comparison seen, band, double budget=*, bint trusted=*)
 
-cdef double LEAST_CREDIT, CREDIT_RATE, STRANGE_RATE
+cdef double CREDIT_RATE, SPENT, NEW, STRANGE_RATE
 
-@cython.locals(state=AgentState, counted=double, most=double, weight=double, place=Py_ssize_t)
+@cython.locals(state=AgentState, counted=double, unknown=double, weight=double, place=Py_ssize_t)
 cdef _calibrate(Comparison seen, band, double budget)
 
 @cython.locals(state=AgentState, new=double, peak=double)

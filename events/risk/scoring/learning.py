@@ -22,7 +22,6 @@ from events.risk.scoring.state import (
     FADE,
     MAX_AMOUNTS,
     MEAN_RATE,
-    MOST_CREDIT,
     RESCALE_AFTER,
     SURPRISES,
     WIDTH,
@@ -42,9 +41,10 @@ MOST_WAITED = 6  # places that waited whose novelty a day counts, so that strang
 MOST_NEW = 2.0  # times the usual, and one more
 MOST_PEAK, MOST_OUTFLOW = 2.0, 1.0  # nats
 MOST_TAKEN_IN = 32
-PSEUDO_EVENTS = 25.0  # events of its tenant's that count beside an agent's own; of all agents', beside those
-LEAST_CREDIT = 0.5  # most of an event at medium that a grown agent's counts take in at once
-CREDIT_RATE = 0.5  # share of the budget at which they take in such events
+PSEUDO_EVENTS = 40.0  # events of its tenant's that count beside an agent's own; of all agents', beside those
+CREDIT_RATE = 0.5  # share of the budget by which each event raises an agent's credit
+SPENT = 0.8  # share of its credit that an alarm takes
+NEW = 7.0  # events that the credit of an agent without a past counts as
 STRANGE_RATE = 0.2  # share of an event in how strange the last events were
 
 
@@ -77,24 +77,23 @@ def learn(seen: Comparison, band: str, budget: float = ALARM_BUDGET, trusted: bo
 
 
 def _calibrate(seen: Comparison, band: str, budget: float) -> None:
-    """Count the event's surprise in full if it is low, at half the rate of the budget if medium.
+    """Count the event's surprise in full if it is low; if medium, by the credit that it takes.
 
-    So alarms alone never make as many surprises usual as the budget allows, and high ones make none. Low
-    events count beneath the alarms, where they can't raise what it takes to be one. A new agent's first two
-    alarms count in full, while nobody knows what is usual for it.
+    The less credit is left, the rarer is the next alarm (`model.limit_of`). A grown agent's alarms hardly
+    count, so they make no alarm usual, and high ones not at all; a new agent's do, while nobody knows what is
+    usual for it. Low events count beneath the alarms, where they can't raise what it takes to be one.
     """
     state = seen.state
-    fading = state.fading(seen.at)
+    counted = state.surprises_from(0) * state.fading(seen.at)
     state.strange = seen.strange + (min(seen.excess, 1.0) - seen.strange) * STRANGE_RATE
-    counted = state.surprises_from(0) * fading
-    most = LEAST_CREDIT + (MOST_CREDIT - LEAST_CREDIT) * PSEUDO_EVENTS / (counted + PSEUDO_EVENTS)
-    state.credit = min(state.credit + budget * CREDIT_RATE, most)
+    state.credit = min(state.credit + budget * CREDIT_RATE, 1.0)
     weight = 0.0
     if band == "low":
         weight = 1.0
     elif band == "medium":
-        weight = min(1.0, state.credit)
-        state.credit -= weight
+        unknown = PSEUDO_EVENTS / (counted + PSEUDO_EVENTS)
+        weight = min(1.0, state.credit * SPENT * NEW * unknown * unknown)
+        state.credit *= 1.0 - SPENT
     if weight:
         place = min(int(seen.surprise / WIDTH), SURPRISES - 1)
         state.count_surprise(place, weight * math.exp((seen.at - state.landmark) / FADE))

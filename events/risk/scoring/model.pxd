@@ -7,7 +7,7 @@ from events.risk.scoring.reasons cimport strongest
 from events.risk.scoring.rules cimport broken_rules, outside_scope, scope_mismatch
 from events.risk.scoring.state cimport AgentState, Baseline
 
-cdef double BEND, PAST_BEND, BELOW_HIGH, ENOUGH_HABITS, HALFWAY, BEYOND, STRANGE, BOLDEST, RARE, ODD, MATURE, MATURE_FOR_PAYMENTS, SLOWLY, TOLD, FAR
+cdef double BEND, PAST_BEND, BELOW_HIGH, ENOUGH_HABITS, HALFWAY, BEYOND, STRANGE, BOLDEST, RARE, ODD, NARROWEST, LARGE, MATURE, MATURE_FOR_PAYMENTS, SLOWLY, TOLD, FAR
 
 @cython.locals(prior_logit=double, seen=Comparison, broken=list, evidence=list, said=list, score=double, reasons=tuple)
 cpdef fold(AgentState state, event, context, Baseline baseline=*)
@@ -20,8 +20,11 @@ cpdef Py_ssize_t row_of(Comparison seen) except -1
 @cython.locals(usual=tuple, nats=tuple, below=double, least=double, above=double, place=Py_ssize_t)
 cpdef double surprise_of(double logit, Py_ssize_t row) except? -1.0
 
-@cython.locals(state=AgentState, surprise=double, weight=double, place=Py_ssize_t, usual=double, among_all=double, pseudo=double, tenants=double, counted=double, above=double, chance=double, beyond=double)
+@cython.locals(state=AgentState, surprise=double, weight=double, place=Py_ssize_t, usual=double, among_all=double, counted=double, above=double, chance=double, pseudo=double, tenants=double, is_rare=bint, limit=double, beyond=double)
 cpdef double calibrated(Comparison seen, double logit, list evidence, list said, double budget, Baseline baseline) except? -1.0
+
+@cython.locals(least=double)
+cpdef double limit_of(double budget, double credit) except? -1.0
 
 cpdef bint knows_none(Comparison seen, double counted, double above) except -1
 

@@ -28,7 +28,7 @@ from events.risk.scoring.rules import RULE_FLOOR, broken_rules, floor_of, outsid
 from events.risk.scoring.state import DAY, SURPRISES, WIDTH, AgentState, Baseline
 from tenancy.alarm_budgets import ALARM_BUDGET
 
-MODEL_VERSION = "4.2"  # changes whenever the same events would score differently; stored with every event
+MODEL_VERSION = "4.3"  # changes whenever the same events would score differently; stored with every event
 MEDIUM_LOGIT = math.log(MEDIUM / (1 - MEDIUM))
 BEND, PAST_BEND = 1.0, 0.2  # log-odds (a score of 0.73) past which what was said counts, and by which share
 ENOUGH_HABITS = 30.0  # learned events (faded) from which habits may carry what was said into high
@@ -46,9 +46,11 @@ USUAL: tuple[tuple[float, ...], ...] = (
 )
 STAGES, PAYMENTS = (20.0, 60.0), 3
 HALFWAY = MEDIUM / 2  # score from which events that are no alarm come ever nearer to medium
+NARROWEST = 0.6  # part of the budget, at most of the default one, that is left however many alarms there were
+LARGE = 2.0  # what a budget allows is less by its square times this: large budgets' alarms come in runs
 BEYOND = 2.0  # nats of surprise for each log-odds beyond the last
 STRANGE = 3.0  # log-odds by which what is new counts less among events as strange as can be
-BOLDEST = 0.2  # the least part of all agents' chance to which an agent's own events can lower it
+BOLDEST = 0.15  # the least part of all agents' chance to which an agent's own events can lower it
 RARE = 1 / 5_000  # chance from which evidence may make an event high
 SLOWLY = 8.0  # nats past RARE in which a high score nears RULE_FLOOR
 ODD = 0.6  # counted events (faded) as surprising as a payment that may be high: half an alarm
@@ -152,7 +154,7 @@ def calibrated(
     budget: float,
     baseline: Baseline | None,
 ) -> float:
-    """Return the score of an event: 0.30 where a share of `budget` surprises as much, higher the rarer it is.
+    """Return the score of an event: 0.30 where its share is what `limit_of` allows, higher the rarer it is.
 
     The share is among the agent's own events, beside some of its tenant's, and those beside some of all
     agents', which count while there are few. Events that are no alarm keep the order of their evidence, in
@@ -171,13 +173,21 @@ def calibrated(
     counted, above = state.surprises_from(0) * seen.fading, state.surprises_from(place) * seen.fading
     chance = (above + pseudo * usual) / (counted + pseudo)
     chance = min(max(chance, among_all * BOLDEST), 1.0)
-    if chance > budget:
+    is_rare = among_all <= RARE and chance <= budget and knows_none(seen, counted, above)
+    if is_rare and is_telling(seen, evidence + said):
+        return HIGH + (RULE_FLOOR - HIGH) * (1.0 - math.exp((math.log(among_all) - math.log(RARE)) / SLOWLY))
+    limit = limit_of(budget, state.credit)
+    if chance > limit:
         score = 1 / (1 + math.exp(-logit))
         return score if score <= HALFWAY else MEDIUM - HALFWAY * math.exp(1.0 - score / HALFWAY)
-    if among_all <= RARE and knows_none(seen, counted, above) and is_telling(seen, evidence + said):
-        return HIGH + (RULE_FLOOR - HIGH) * (1.0 - math.exp((math.log(among_all) - math.log(RARE)) / SLOWLY))
-    beyond = math.log(budget / chance) / math.log(budget / RARE)
+    beyond = math.log(limit / chance) / math.log(limit / RARE)
     return MEDIUM + (BELOW_HIGH - MEDIUM) * (1.0 - math.exp(-beyond))
+
+
+def limit_of(budget: float, credit: float) -> float:
+    """Return the chance from which an event is an alarm: the budget, and less after each alarm."""
+    least = NARROWEST * min(budget, ALARM_BUDGET)
+    return least + (budget * (1.0 - LARGE * budget) - least) * credit
 
 
 def knows_none(seen: Comparison, counted: float, above: float) -> bool:

@@ -25,7 +25,6 @@ MAX_AMOUNTS = 40
 HOURS = 24
 LAYOUT = 6
 SURPRISES, WIDTH = 20, 0.4  # counts of a state's surprises, and how many nats each spans; the last is open
-MOST_CREDIT = 2.5  # events at medium that a new agent's counts take in full
 
 AIMED = ("api_call", "data_mutation", "transaction_initiated", "transaction_anomaly")
 KINDS = (*AIMED, "host", "resource", "amount", "object", "container", "event")
@@ -70,8 +69,7 @@ class AgentState:
     rates of `comparison`; `last_tool`; of the agent's last day `day_new` and `fresh_peak`; `day` (days
     since the epoch) and `day_usd`, that day's transactions.
     How strange its events are: at the end of `counts` how many had about so much evidence against them
-    (`model`), and `credit` (how many events at medium they may still take in); `strange`, the same of the
-    last minutes.
+    (`model`), and `credit` (1, less after each alarm); `strange`, the same of the last minutes.
     `taken_in`: ids of events and reviews learned outside the order of events (`learning`).
     """
 
@@ -80,7 +78,7 @@ class AgentState:
         self.tools, self.aimed, self.bigrams = Table(), Table(), Table()
         self.destinations, self.resources, self.hosts = Table(), Table(), Table()
         self.waiting, self.objects, self.acts, self.paid = Table(), Table(), Table(), Table()
-        self.counts, self.credit, self.strange = bytearray(NO_COUNTS), MOST_CREDIT, 0.0
+        self.counts, self.credit, self.strange = bytearray(NO_COUNTS), 1.0, 0.0
         self.amounts = b""
         self.usual_amount = self.tool_surprise = self.bigram_surprise = self.burst_level = 0.0
         self.burst = self.reads = self.failures = self.anomalies = 0.0
