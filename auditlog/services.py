@@ -21,9 +21,9 @@ TRACE_ID: Final = "trace_id"
 
 
 class EntryFields(TypedDict, total=False):
-    """What an entry tells: of a row, its tenant and id, else of `tenant_id` and `affected_id`.
+    """The fields of an entry: `of`, the affected row, or else `tenant_id` and, if any, `affected_id`.
 
-    A row that belongs to no tenant is the service's. `metadata` must be JSON and hold no secret; the ids of
+    A row `of` no tenant is the service's. `metadata` must be JSON and hold no secret; the ids of
     the request that causes the entry are added to it. They are a client's words, and are erased with it.
     """
 

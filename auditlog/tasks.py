@@ -38,7 +38,10 @@ def seal(**kwargs: Any) -> None:
 
 
 def _seal_until_empty(end: float) -> None:
-    """Seal until the queue is empty, seen once more after the answer, or enqueue another task at `end`."""
+    """Seal until the queue is empty, or ask for another task at `end` (monotonic seconds).
+
+    After it answers it looks once more: what committed before the answer asked for no task.
+    """
     has_answered = False
     while (sealed := _seal_and_sign()) or not has_answered:
         if time.monotonic() > end:

@@ -147,7 +147,8 @@ class Certificate(TenantRow):
 
     While its agent is suspended it is on hold: revoked as `certificateHold`, until released or revoked for
     good. `crl_shard` is its CDP's, `crl_entry` its entry in DER; without a `first_crl_number` a revocation
-    makes a round due. Renewed, it is superseded at `superseded_at`. `end_announced`: days before its end.
+    makes a round due. Renewed, it is superseded at `superseded_at`. `end_announced`: of the numbers of days
+    before its end (1, 7, 30), the last announced.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

@@ -1,9 +1,4 @@
-"""Bring certificates into being, and to their end by revocation, hold (RFC 5280 §5.3.1) or expiry.
-
-Issuing commits the intent, then builds, lints, signs and announces under the agent's lock. What may take long
-(a key generation) happens before the lock, and every check is repeated under it. A crash at any point leaves
-either a certificate or an unfinished `Issuance`.
-"""
+"""Revoke certificates, hold and release them (RFC 5280 §5.3.1), end expired ones, and announce all of it."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -97,7 +92,10 @@ def revoke(*, tenant_id: UUID, certificate_id: Any, reason: str, actor: Actor, n
 def revoke_for_agent(
     *, agent: Agent, reason: str, code: ReasonFlags, actor: Actor, now: datetime
 ) -> Certificate | None:
-    """Revoke the agent's one or two certificates that can be, under its row lock; return the newest."""
+    """Revoke the agent's certificates that are active or on hold: two while a renewed one overlaps.
+
+    Called under the agent's row lock. Returns the newest of them.
+    """
     own = Certificate.objects.for_tenant(agent.tenant_id).of_agent(agent.id)
     revoked = list(own.revocable(now).locked())
     for certificate in revoked:
@@ -180,7 +178,10 @@ def revoke_all(
     now: datetime,
     since: datetime | None = None,
 ) -> None:
-    """Revoke, or hold, a tenant's locked certificates; the caller announces it and has lists published."""
+    """Revoke a tenant's locked certificates, dated as in `revoke_locked`; `certificateHold` is a hold.
+
+    The caller announces it and has the lists published.
+    """
     if not certificates:
         return
     _end_holds([one for one in certificates if one.is_on_hold(now)], now)

@@ -87,7 +87,7 @@ class Export:
 
 
 def open_export(*, tenant_id: UUID, filters: EntryFilters, form: Format, now: datetime) -> Export:
-    """Begin an export under the published checkpoint. Raises: NothingSealed, ExportsUnderWay."""
+    """Begin an export under the published checkpoint; raises as `export_of`."""
     entries = filters.applied(AuditEntry.objects.for_tenant(tenant_id))
     if filters.before is not None:
         entries = entries.filter(created_at__lt=filters.before.at)
@@ -97,7 +97,10 @@ def open_export(*, tenant_id: UUID, filters: EntryFilters, form: Format, now: da
 def export_of(
     entries: QuerySet[AuditEntry], *, tenant_id: UUID, filters: Mapping[str, Any], form: Format, now: datetime
 ) -> Export:
-    """Begin an export of the tenant's entries. Raises: NothingSealed, PublicationStopped, ExportsUnderWay."""
+    """Begin an export of these entries, all of the tenant; `filters` says how they were chosen.
+
+    Raises: NothingSealed, PublicationStopped, ExportsUnderWay.
+    """
     gathering.check_uncontradicted()
     under = published_checkpoint(now=now)
     if under is None:

@@ -38,7 +38,10 @@ class EntryWords(Func):
 
 
 def saying(entries: QuerySet[Any], text: str, *, tenants: Collection[UUID] | None) -> QuerySet[Any]:
-    """Return the entries, all of `tenants` (None: any), with a word that begins so for each of `text`."""
+    """Return the entries that have, for each word of `text`, a word that begins so; none without a word.
+
+    All of the entries must be of these `tenants`; None: of any.
+    """
     words = [word[:LONGEST_WORD] for word in _WORD.findall(text)][:MOST_WORDS]
     if not words or tenants == []:
         return entries.none()

@@ -105,7 +105,10 @@ def prove(sealed: SealedEntry, under: SignedHead) -> str:
 
 
 def consistency(*, old: int, new: int | None) -> Consistency:
-    """Prove that the tree of `new` leaves begins with that of `old`. Raises: NothingSealed, InvalidState."""
+    """Prove that the tree of `new` leaves, by default the newest checkpoint's, begins with that of `old`.
+
+    Raises: NothingSealed, TreeDamaged, and InvalidState for sizes out of order or beyond that checkpoint.
+    """
     found = latest_checkpoint()
     if found is None:
         raise errors.NothingSealed()

@@ -80,7 +80,10 @@ def sign(text: str, *, now: datetime) -> list[Signature]:
 
 
 def sign_document(document: bytes, *, key: LogKey) -> bytes:
-    """Sign a JSON object in 64 octets; ValueError for what could be a checkpoint. Raises: Unavailable."""
+    """Sign a JSON object, in 64 octets. Raises: Unavailable (HSM).
+
+    ValueError for other octets: what begins with a brace is no checkpoint, whatever the log's name is.
+    """
     if not document.startswith(b"{") or key.name.startswith("{"):
         raise ValueError("Only JSON objects are signed beside checkpoints")
     return backend_for(environments.current()).sign_ed25519(key.key_uri, document)

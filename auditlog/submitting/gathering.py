@@ -48,7 +48,10 @@ class WitnessAnswer:
 
 
 def policy() -> Policy | None:
-    """Return the witness policy, if one is set for this log. Raises: WitnessPolicyInvalid."""
+    """Return the policy of AUDIT_WITNESS_POLICY; None if none is set, or if it names other logs only.
+
+    Raises: WitnessPolicyInvalid.
+    """
     if not settings.AUDIT_WITNESS_POLICY:
         return None
     try:
@@ -65,7 +68,10 @@ def is_witnessed(checkpoint: SignedHead, rules: Policy) -> bool:
 
 
 def contradiction() -> str:
-    """Return which witness (of the policy, if readable) knows another tree of this log, and its words."""
+    """Return which witness of the policy knows another tree of this log, and its words; "" if none does.
+
+    Where the policy cannot be read, every witness that was ever asked counts.
+    """
     states = WitnessState.objects.order_by("name")
     with suppress(WitnessPolicyInvalid):
         rules = policy()
@@ -114,7 +120,10 @@ def gather(*, now: datetime) -> int:
 
 
 def ask_all(*, newest: SignedHead) -> list[WitnessAnswer]:
-    """Ask all witnesses, storing nothing, if they know a log as of `newest`. Raises: WitnessPolicyInvalid."""
+    """Ask every witness whether it knows the log as of `newest`; nothing is stored.
+
+    A witness that has seen a larger tree answers with its size. Raises: WitnessPolicyInvalid.
+    """
     rules = policy()
     witnesses = rules.witnesses if rules else []
     return _submitted(newest, [(witness, newest.size) for witness in witnesses if witness.url])

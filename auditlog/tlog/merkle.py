@@ -34,12 +34,18 @@ def inclusion_path(index: int, size: int, subtree: Subtree) -> list[bytes]:
 
 
 def consistency_path(old: int, new: int, subtree: Subtree) -> list[bytes]:
-    """Return a consistency proof (§2.1.2), empty from 0 leaves or the same. Raises: ProofInvalid."""
+    """Return the proof that the tree of `new` leaves begins with that of `old` leaves (§2.1.2).
+
+    Empty if the sizes are equal or `old` is 0. Raises: ProofInvalid if `old` is larger than `new`.
+    """
     return [_hash_of(span, subtree) for span in _steps(old, new)]
 
 
 def root_from_inclusion(index: int, size: int, leaf: bytes, path: Sequence[bytes]) -> bytes:
-    """Return the root to which an inclusion proof leads. Raises: ProofInvalid, also for another length."""
+    """Return the root to which an inclusion proof leads from the hash of a leaf.
+
+    Raises: ProofInvalid if the tree has no such leaf, or the proof is not as long as it has to be.
+    """
     siblings = _siblings(index, size)
     _check_hashes(path, len(siblings))
     node = leaf

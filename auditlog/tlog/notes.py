@@ -142,7 +142,10 @@ def parse_signatures(lines: str) -> tuple[Signature, ...]:
 
 
 def verified(note: Note, keys: Iterable[VerifierKey]) -> list[Signature]:
-    """Return the signatures by these keys. Raises: SignatureInvalid without one, or if one is wrong."""
+    """Return the note's signatures by these keys; signatures by other keys are ignored.
+
+    Raises: SignatureInvalid if none is by one of the keys, or one that says so does not verify.
+    """
     known = [(signature, key) for key in keys for signature in note.signatures if key.is_named_in(signature)]
     for signature, key in known:
         key.verify(note.text, signature)

@@ -78,7 +78,10 @@ class Witness:
         return self._latest.get(f"{origin_hash}{SUFFIX}")
 
     def _check_follows(self, request: AddCheckpoint, new: Checkpoint, signed: Note) -> None:
-        """Check, under the log's lock, that it grew; else log the signatures: proof of two histories."""
+        """Check that a log's new checkpoint continues its latest one; the caller holds the log's lock.
+
+        What does not follow is logged with its signatures: it can be proof of two histories.
+        """
         if request.old_size > new.size:
             raise CheckpointRefused(400, "The old size is larger than the checkpoint's\n")
         known = self._latest.get(_file_of(new.origin))

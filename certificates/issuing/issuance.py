@@ -1,4 +1,9 @@
-"""Issue and renew certificates, and settle issuances that a crash left between intent and certificate."""
+"""Issue and renew certificates, and settle issuances that a crash left between intent and certificate.
+
+Issuing commits the intent, then builds, lints, signs and announces under the agent's lock. What may take long
+(a key generation) happens before the lock, and every check is repeated under it. A crash at any point leaves
+either a certificate or an unfinished `Issuance`.
+"""
 
 import logging
 import math
@@ -96,7 +101,7 @@ def renew(
 def renew_of_agent(
     *, tenant_id: UUID, agent_id: Any, overlap: timedelta = timedelta(0), actor: Actor, now: datetime
 ) -> Certificate:
-    """`renew` for the agent's active certificate; raises `AgentNotFound` besides."""
+    """`renew` for the agent's active certificate; raises `AgentNotFound` and `InvalidState` besides."""
     agent = Agent.objects.for_tenant(tenant_id).find(agent_id)
     _check_status(agent)
     certificate = Certificate.objects.of_agent(agent.id).active(now).first()

@@ -31,7 +31,10 @@ FILLING: Final = 0x706F6F6C  # "pool": the key of the advisory lock of the one t
 
 
 def take_for(intent: Issuance) -> KeyRef | None:
-    """Take a key, and commit the intent naming it; None without one: others have the pool's last half."""
+    """Take a key and commit the intent that names it; None if there is none for the tenant.
+
+    A tenant that takes many leaves the pool's last half to others.
+    """
     lately = hit("pool_keys", f"{environments.current().value}:{intent.tenant_id}")
     with environments.atomic():
         ready = PooledKey.objects.filter(storage=storage().value)

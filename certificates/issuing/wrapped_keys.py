@@ -106,7 +106,10 @@ def ensure(*, actor: Actor, now: datetime) -> None:
 
 
 def rotate(*, actor: Actor, now: datetime) -> WrappingKey:
-    """Put a new wrapping key into service. Raises: Conflict while keys wait, errors of `KeyBackend`."""
+    """Put a new wrapping key into service; the present one is retired.
+
+    Raises: Conflict while keys under a retired one wait, and the errors of `KeyBackend`.
+    """
     if waiting().exists():
         raise Conflict("An earlier rotation is unfinished: run wrapping_key_rotate --resume first")
     ref = backend_for(environments.current()).make_wrapping_key(label=LABEL)
@@ -123,7 +126,10 @@ def waiting() -> QuerySet[WrappedAgentKey]:
 
 
 def wrap_waiting() -> int:
-    """Wrap the waiting keys anew, but damaged records; return how many. Signing goes on; safe to lose."""
+    """Wrap the waiting keys under the present wrapping key; return how many. Safe to repeat or break off.
+
+    Damaged records are left. Signing goes on: both blobs hold the same key.
+    """
     target, last, wrapped = WrappingKey.objects.filter(retired_at=None).first(), UUID(int=0), 0
     if target is None:
         return 0
@@ -149,7 +155,10 @@ def _wrap_anew(key_id: UUID, *, target: WrappingKey) -> bool:
 
 
 def destroy_retired(*, actor: Actor, now: datetime) -> int:
-    """Destroy retired wrapping keys of no record, and all they wrapped in backups; return how many."""
+    """Destroy the retired wrapping keys under which no key is left; return how many.
+
+    What they wrapped in backups is lost with them.
+    """
     old = WrappingKey.objects.filter(retired_at__lt=now - DESTROY_AFTER, destroyed_at=None)
     unused = old.filter(~Exists(WrappedAgentKey.objects.filter(wrapping_key=OuterRef("pk"))))
     return each(list(unused.order_by("id")), partial(_destroy, actor=actor, now=now))

@@ -83,7 +83,10 @@ class PublicationRound:
 
 
 def publish(*, authority_id: UUID, actor: Actor, now: datetime, force: bool = False) -> RevocationList | None:
-    """Publish a CA's round if due; return the full list. `force` raises ListBeingMade in another's way."""
+    """Publish a round of a CA's lists if it is due, or with `force`; return the full list.
+
+    None if no round is due or another process is making one, for which `force` raises ListBeingMade.
+    """
     if not force and not lists_are_due(authority_id=authority_id, now=now):
         return None
     # The second half of an id is random: the lock is of this CA alone.

@@ -193,7 +193,10 @@ class KeyBackend(ABC):
         """Return whether the last call to the token did not fail."""
 
     def generate_rsa(self, bits: int = 2048, *, label: str, spread: bool = False) -> KeyRef:
-        """Generate an RSA key that only signs, in a shard if `spread`; raises ValueError for another size."""
+        """Generate an RSA key that can only sign, in a shard if `spread`.
+
+        Raises ValueError for a size not in `RSA_SIZES`.
+        """
         if bits not in RSA_SIZES:
             raise ValueError(f"RSA keys have {RSA_SIZES} bits, not {bits}")
         if not spread:
@@ -223,7 +226,11 @@ class KeyBackend(ABC):
 
     @abstractmethod
     def sign_wrapped(self, key: WrappedKey, digest: bytes) -> bytes:
-        """Sign a digest by `RSA_SHA256`; raises `KeyMismatch`, `KeyNotFound`, ValueError as `sign_digest`."""
+        """Sign a digest by `RSA_SHA256` with a wrapped key.
+
+        Raises `KeyMismatch` if the blob holds another key than `key.key`, `KeyNotFound` if the wrapping key
+        is gone, and ValueError as `sign_digest`.
+        """
 
     @abstractmethod
     def wrap_anew(self, wrapped: WrappedKey, to: WrappingKeyRef) -> WrappedKey:
@@ -235,7 +242,10 @@ class KeyBackend(ABC):
 
     @abstractmethod
     def sign_ed25519(self, uri: str, message: bytes) -> bytes:
-        """Sign up to `MAX_MESSAGE` octets in 64 (RFC 8032 §5.1.6); raises `KeyNotFound`, ValueError."""
+        """Sign a message as it is, in 64 octets (pure Ed25519, RFC 8032 §5.1.6).
+
+        Raises `KeyNotFound`, and ValueError for more than `MAX_MESSAGE` octets.
+        """
 
     @abstractmethod
     def spki(self, uri: str) -> bytes:

@@ -49,7 +49,7 @@ def prepare(kind: str, *, venv: Path = VENV) -> None:
 
     if is_current():
         return
-    # A lock on a file that is there needs none of its own.
+    # The file locked is one of the checkout: no lock file is left behind.
     with locked(ROOT / "requirements.txt"):
         if is_current():
             return

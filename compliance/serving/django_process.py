@@ -77,7 +77,10 @@ class DjangoProcess:
         return cls([ours for ours, _ in pairs], pid=pid)
 
     async def answer(self, request: Received, holder: Hashable) -> Answer:
-        """The application's answer to a holder's request. Raises: DjangoLost, AllTaken."""
+        """The application's answer to the request of a holder, as a rule a tenant.
+
+        Raises: DjangoLost when its process has ended; AllTaken when no thread came free.
+        """
         slot = await self._slots.wait(holder, seconds=WAIT_SECONDS)
         one = self._free.pop()
 

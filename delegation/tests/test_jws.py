@@ -18,15 +18,12 @@ from hypothesis import strategies as st
 from compliance.core.encodings import b64url_decode, b64url_encode
 from delegation.errors import RejectionReason, TokenRejected
 from delegation.jose import jws
+from delegation.tests.holders import segment
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 CLAIMS = {"sub": "alice", "exp": 2_000}
 TOKEN = jws.sign(CLAIMS, kid="k1", key=KEY)
 HEADER, PAYLOAD, SIGNATURE = TOKEN.split(".")
-
-
-def segment(value: Any) -> str:
-    return b64url_encode(value if isinstance(value, bytes) else json.dumps(value).encode())
 
 
 def with_payload(octets: bytes) -> str:

@@ -96,7 +96,7 @@ def sign(
 
 
 def verify(message: ShownMessage, *, now: datetime) -> MessageVerification:
-    """Check a message for anyone. Raises: CertificateNotFound, MalformedJws, Invalid."""
+    """Check a message for anyone. Raises: CertificateNotFound, Invalid."""
     shown: dict[str, Any] = {"payload": message.payload, "audience": message.audience, "now": now}
     if message.jws is not None:
         outcome = messages.verify_jws(jws=message.jws, **shown)

@@ -26,7 +26,7 @@ from reports.tests.factories import make_frame
 from tenancy.models import Tenant
 from tenancy.tests.factories import make_tenant
 
-PERSON, MACHINE = Actor.person(UUID(int=7)), Actor.api_key(UUID(int=5))
+PERSON = Actor.person(UUID(int=7))
 
 
 def make_row(agent: Agent, band: str, *, at: datetime | None = None, **fields: Any) -> BehaviorEvent:

@@ -1,7 +1,6 @@
 """Streams and signals for tests, named by state."""
 
 from typing import Any
-from uuid import UUID
 
 import jwt
 
@@ -62,7 +61,3 @@ def read_token(token: str, *, audience: str) -> dict[str, Any]:
         token, jwt.PyJWK(key).key, algorithms=["ES256"], audience=audience, options={"verify_iat": True}
     )
     return claims
-
-
-def as_ids(texts: Any) -> set[UUID]:
-    return {UUID(text) for text in texts}

@@ -100,7 +100,10 @@ POLL_SECONDS: Final = 0.02
 
 @contextmanager
 def startup_lock(module_path: str) -> Iterator[None]:
-    """Hold this user's lock around initialisation and login; raises `KeyServiceUnavailable`."""
+    """Hold the lock of this user's processes around initialisation and login.
+
+    Some modules do them wrong in parallel. Raises `KeyServiceUnavailable`.
+    """
     # Another configuration of SoftHSM means other tokens.
     named = f"{module_path}\0{os.environ.get('SOFTHSM2_CONF', '')}"
     digest = hashlib.sha256(named.encode()).hexdigest()[:16]

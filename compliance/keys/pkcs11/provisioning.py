@@ -19,7 +19,10 @@ logger = logging.getLogger(__name__)
 
 
 def make_tokens(module: Pkcs11Module, labels: list[str], *, so_pin: str, user_pin: str) -> int:
-    """Make missing tokens if both PINs are given; return how many. Raises 503 errors, also without a slot."""
+    """Make those of the tokens that the module lacks, and return how many; none without both PINs.
+
+    Raises `KeyServiceUnavailable`, and `KeyServiceNotConfigured` if the module has no empty slot.
+    """
     if not (so_pin and user_pin and labels):
         return 0
     with startup_lock(f"{module.path}#provisioning"):

@@ -180,7 +180,10 @@ class Connection(asyncio.Protocol):
                 self._loop.call_soon(self._parse_on)
 
     def _next_part(self, unparsed: memoryview) -> "bytes | memoryview":
-        """Return octets of one request alone, as the parser does not tell: to its length or an empty line."""
+        """Return the next octets for the parser, of one request: it does not say where the next begins.
+
+        A request ends with its length or, as heads and chunked bodies do, with an empty line.
+        """
         if self._phase is Phase.BODY and self._length is not None:
             return unparsed[: min(LARGE_SLICE, self._length - len(self._body))]
         part = bytes(unparsed[: LARGE_SLICE if self._phase is Phase.BODY else SMALL_SLICE])

@@ -75,7 +75,10 @@ def split_target(target: bytes) -> tuple[str, str, str] | None:
 def encoded(
     answer: Answer, *, method: str, request_id: str, closes: bool = True, chunked: bool = False
 ) -> bytes:
-    """The octets of an answer, without a streamed body, which follows in chunks if `chunked`."""
+    """The octets of an answer to a request of `method`; `closes`: the connection ends with it.
+
+    A streamed answer's body follows, in chunks if `chunked`.
+    """
     status, is_head = answer.status, method == "HEAD"
     lines = [
         f"HTTP/1.1 {status} {_REASONS.get(status, '')}\r\n"
