@@ -315,7 +315,10 @@ def mark_expired(certificate: Certificate, now: datetime) -> None:
 
 
 def announce_due(*, now: datetime) -> int:
-    """Announce up to 500 certificates for each number of days left, the fewest that fit; return how many."""
+    """Announce certificates that end within 1, 7 or 30 days, up to 500 for each number; return how many.
+
+    Each is announced once for a number, the smallest that fits, and for none that exceeds its whole life.
+    """
     count = 0
     for days in ANNOUNCED_DAYS:
         is_new = Q(end_announced=None) | Q(end_announced__gt=days)

@@ -15,7 +15,7 @@ from bench.harness.place import Place
 from compliance.localdev.console import StepFailed
 from compliance.localdev.ports import HOST, free_port
 from compliance.localdev.servers import processes
-from compliance.localdev.servers.supervisor import commands
+from compliance.localdev.servers.supervisor import part_commands
 
 MARK = "SERVICE_BENCH"
 READY_SECONDS = 60.0
@@ -53,7 +53,7 @@ def service(place: Place) -> Iterator[WebServer]:
     """The service on the benchmark's databases, with the command and the settings of `./run`."""
     port = free_port()
     environment = {**place.environment(), "BASE_URL": f"http://{HOST}:{port}"}
-    command = commands(f"{HOST}:{port}", environment)["web"]
+    command = part_commands(f"{HOST}:{port}", environment)["web"]
     with running("service", command, environment, place, port=port, path="/health/ready") as server:
         yield server
 

@@ -14,23 +14,18 @@ from pytest_django.fixtures import Settings
 from agents.tests.factories import make_agent
 from certificates import authorities
 from certificates.lists import list_audit
-from certificates.lists.publication import publish
 from certificates.models import Certificate, CertificateAuthority, RevocationList, RevocationListPart
 from certificates.tests import outside
 from certificates.tests.factories import make_certificate, make_revoked_certificate
 from certificates.tests.test_commands import run
 from certificates.tests.test_crl_api import read
+from certificates.tests.test_holds import publish_now
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.identifiers import new_id
 from compliance.keys.base import KeyNotFound
 from compliance.tests.client import ApiClient
 from tenancy.models import Tenant
-from tenancy.tests.factories import ACTOR
-
-
-def publish_now(authority: CertificateAuthority, **options: Any) -> RevocationList | None:
-    return publish(authority_id=authority.id, actor=ACTOR, now=now(), **options)
 
 
 def serials_of(crl: x509.CertificateRevocationList) -> set[str]:

@@ -23,16 +23,13 @@ from certificates.tests.factories import (
     suspend_agent,
 )
 from certificates.tests.test_crl_api import read
+from certificates.tests.test_holds import fresh
 from compliance.core.clock import now
 from compliance.tests.client import ApiClient
 from tenancy.models import Tenant
 from tenancy.tests.factories import ACTOR
 
 HOUR = timedelta(hours=1)
-
-
-def fresh(certificate: Certificate) -> Certificate:
-    return Certificate.objects.select_related("agent").get(id=certificate.id)
 
 
 def make_overlap(client: ApiClient, tenant: Tenant) -> tuple[Certificate, Certificate]:

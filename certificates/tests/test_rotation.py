@@ -12,13 +12,14 @@ from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
 from certificates import authorities
 from certificates.lists import publication
-from certificates.models import AuthorityState, Certificate, CertificateAuthority, RevocationList
+from certificates.models import AuthorityState, CertificateAuthority, RevocationList
 from certificates.pki import MAX_LIFETIME
 from certificates.pki.names import certificate_base_url
 from certificates.querysets import LISTS_AFTER_RETIREMENT
 from certificates.tests import outside
 from certificates.tests.factories import make_authorities, make_certificate
 from certificates.tests.test_commands import run
+from certificates.tests.test_ocsp import leaf_of
 from certificates.tests.test_tasks import lose_key
 from compliance.core.clock import now
 from compliance.core.errors import Conflict
@@ -45,10 +46,6 @@ def loaded(authority: CertificateAuthority) -> x509.Certificate:
 def parent_of(authority: CertificateAuthority) -> CertificateAuthority:
     assert authority.parent is not None
     return authority.parent
-
-
-def leaf_of(certificate: Certificate) -> x509.Certificate:
-    return x509.load_pem_x509_certificate(certificate.certificate_pem.encode())
 
 
 def test_new_ca_issues_and_the_old_one_still_revokes(

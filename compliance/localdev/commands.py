@@ -15,7 +15,7 @@ from .layout import Layout
 from .servers.postgres import postgres_bin
 from .servers.processes import run_foreground, running
 from .servers.servers import in_use
-from .servers.supervisor import commands
+from .servers.supervisor import part_commands
 from .stack import Stack, compile_scorer, health, play
 from .state import read_json
 
@@ -78,7 +78,7 @@ def status(stack: Stack, arguments: list[str]) -> int:
     pids = read_json(stack.layout.parts).get("pids", {}) if stack.is_up() else {}
     found |= {} if servers.given.databases is not None else {"postgres": servers.postgres.running()}
     found |= {} if servers.given.redis is not None else {"redis": servers.redis.running()}
-    found |= {name: pids.get(name) for name in commands("", servers.environment())}
+    found |= {name: pids.get(name) for name in part_commands("", servers.environment())}
     for name, pid in found.items():
         sys.stdout.write(f"✓ {name:<10}  up    pid {pid}\n" if pid else f"✗ {name:<10}  down\n")
     ready = f"{servers.base_url()}/health/ready"

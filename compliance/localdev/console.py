@@ -50,7 +50,7 @@ def step(title: str) -> Iterator[None]:
         say(f"  {mark} {title}  {time.monotonic() - started:.1f} s")
 
 
-def told(work: Callable[[], int | None]) -> int:
+def exit_code(work: Callable[[], int | None]) -> int:
     """Do the work, complain of what failed, and return the exit code: 1, or 130 on Ctrl-C."""
     try:
         return work() or 0

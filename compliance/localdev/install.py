@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from .console import HELP, StepFailed, step, told
+from .console import HELP, StepFailed, exit_code, step
 from .layout import ROOT
 from .servers.processes import captured, tail
 from .state import locked
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
     if list(arguments[:2]) in (["run", "--help"], ["run", "-h"]):
         sys.stdout.write(HELP)
         sys.exit(0)
-    if code := told(lambda: prepare(arguments[0])):
+    if code := exit_code(lambda: prepare(arguments[0])):
         sys.exit(code)
     os.environ["PYTHONPATH"] = str(ROOT)
     python = str(_python_of(VENV))

@@ -20,7 +20,7 @@ CALLS_SHOWN: Final = 3
 def each(
     rows: Iterable[Row], work: Callable[[Row], int], *, postpone: Callable[[Row], object] | None = None
 ) -> int:
-    """Call `work` with each row's id, which opens the row's own transaction; return the sum of its results.
+    """Call `work`, which opens a transaction of its own, with each row; return the sum of its results.
 
     A row that fails is logged without its contents and left for a later run, which `postpone` may put off;
     the others go on. Raises what every row would meet: Unavailable, and `django.db.Error` if the connection

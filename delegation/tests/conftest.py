@@ -11,6 +11,7 @@ from agents.tests.factories import make_agent
 from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.stores import sql
+from delegation.issued import status_lists
 from delegation.tests.factories import make_token_key
 from delegation.token_keys import keyring
 from tenancy.models import Tenant
@@ -26,6 +27,13 @@ def empty_rings() -> Iterator[None]:
     keyring.forget()
     yield
     keyring.forget()
+
+
+@pytest.fixture(autouse=True)
+def no_list_at_hand() -> Iterator[None]:
+    status_lists.forget()
+    yield
+    status_lists.forget()
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """`GET /v1/agents/{id}/credential`, read by code that shares none of the service's."""
 
 import json
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -29,13 +28,6 @@ from tenancy.models import Tenant
 
 CONTEXT = Path(__file__).with_name("vectors") / "credentials_v2.json"
 """`https://www.w3.org/ns/credentials/v2`, as the W3C publishes it."""
-
-
-@pytest.fixture(autouse=True)
-def no_list_at_hand() -> Iterator[None]:
-    status_lists.forget()
-    yield
-    status_lists.forget()
 
 
 def issued(client: ApiClient, agent: Agent) -> str:

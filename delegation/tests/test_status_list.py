@@ -3,7 +3,7 @@
 import base64
 import json
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
@@ -33,13 +33,6 @@ from delegation.tests import test_standing as ends
 from delegation.tests.factories import ACTOR, make_line, make_token
 from tenancy.models import Tenant
 from tenancy.tests.factories import make_tenant, make_test_key
-
-
-@pytest.fixture(autouse=True)
-def no_list_at_hand() -> Iterator[None]:
-    status_lists.forget()
-    yield
-    status_lists.forget()
 
 
 def status_of(api: ApiClient, issued: IssuedDelegation) -> int:

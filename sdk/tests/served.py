@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 from django.conf import settings
 
-from compliance.localdev.servers.supervisor import commands
+from compliance.localdev.servers.supervisor import part_commands
 from compliance.tests.browser.web_server import _environ
 from compliance.tests.waiting import eventually
 
@@ -37,7 +37,7 @@ class Service:
         with socket.create_server(("127.0.0.1", self.port)) as listening:
             self.port = listening.getsockname()[1]
             number = listening.fileno()
-            command = commands(f"fd://{number}", {"WEB_WORKERS": "1"})["web"]
+            command = part_commands(f"fd://{number}", {"WEB_WORKERS": "1"})["web"]
             with (self.folder / "web.log").open("ab") as log:
                 self.process = subprocess.Popen(
                     command,

@@ -8,7 +8,7 @@ from compliance.core.commands import ServiceCommand
 
 
 class Command(ServiceCommand):
-    help = "Mark and announce certificates that are past their end, as beat does every minute."
+    help = "Mark and announce certificates that are past their end, as a task does every 30 seconds."
     takes_environment = True
 
     def run(self, *, now: datetime, **options: Any) -> dict[str, Any]:

@@ -170,7 +170,7 @@ def test_what_is_promised_never_waits_behind_other_work(name: str) -> None:
 
 
 def _localdev() -> list[list[str]]:
-    return list(supervisor.commands("", {"WEB_WORKERS": "1"}).values())
+    return list(supervisor.part_commands("", {"WEB_WORKERS": "1"}).values())
 
 
 def _units() -> list[list[str]]:

@@ -26,7 +26,7 @@ POLL_SECONDS = 0.5
 STOP_SECONDS = 10.0
 
 
-def commands(bind: str, environ: Mapping[str, str]) -> dict[str, list[str]]:
+def part_commands(bind: str, environ: Mapping[str, str]) -> dict[str, list[str]]:
     """Return each part's command, in the order of their start; `bind` is where the web server accepts."""
     python = sys.executable
     celery = [python, "-m", "celery", "-A", "compliance.celery"]
@@ -91,7 +91,7 @@ def _tend(layout: Layout, listener: socket.socket, running: dict[str, subprocess
         # Its children (web workers) may have outlived it, and would go on accepting.
         send(process.pid, signal.SIGKILL, group=True)
         del running[name]
-    wanted = commands(f"fd://{listener.fileno()}", os.environ)
+    wanted = part_commands(f"fd://{listener.fileno()}", os.environ)
     due = [name for name in wanted if name not in running and name not in ended]
     for name in due:
         running[name] = processes.spawn(

@@ -14,7 +14,7 @@ import pytest
 from compliance.localdev import ports
 from compliance.localdev.console import StepFailed
 from compliance.localdev.servers import processes
-from compliance.localdev.servers.supervisor import commands
+from compliance.localdev.servers.supervisor import part_commands
 from compliance.localdev.state import read_json, write_json
 from compliance.tests.waiting import eventually
 
@@ -90,7 +90,7 @@ def test_a_stranger_gets_no_port_between_its_choice_and_the_web_servers_end(tmp_
 
     with ports.web_listener(tmp_path / "ports.json", asked=None) as listener:
         port, fd = ports.port_of(listener), listener.fileno()
-        *command, _ = commands(f"fd://{fd}", {"WEB_WORKERS": "1"})["web"]
+        *command, _ = part_commands(f"fd://{fd}", {"WEB_WORKERS": "1"})["web"]
         place = command.index("--config")
         command[place : place + 2] = ["wsgiref.simple_server:demo_app"]
         for _ in range(2):

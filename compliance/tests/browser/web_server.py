@@ -9,7 +9,7 @@ from pathlib import Path
 import requests
 from django.conf import settings
 
-from compliance.localdev.servers.supervisor import commands
+from compliance.localdev.servers.supervisor import part_commands
 from compliance.tests.nodes import node_environment
 from compliance.tests.waiting import eventually
 
@@ -26,7 +26,7 @@ def web_server(folder: Path, more: Callable[[str], Mapping[str, str]] = lambda a
     with socket.create_server(("127.0.0.1", 0)) as listening:
         address = f"http://127.0.0.1:{listening.getsockname()[1]}"
         number = listening.fileno()
-        command = commands(f"fd://{number}", {"WEB_WORKERS": "1"})["web"]
+        command = part_commands(f"fd://{number}", {"WEB_WORKERS": "1"})["web"]
         with (folder / "web.log").open("wb") as log:
             process = subprocess.Popen(
                 command,

@@ -27,7 +27,7 @@ from compliance.localdev.servers.postgres import DatabaseRole
 from compliance.localdev.servers.redis import RedisServer
 from compliance.localdev.servers.servers import Servers
 from compliance.localdev.servers.softhsm import SoftHsm
-from compliance.localdev.servers.supervisor import commands
+from compliance.localdev.servers.supervisor import part_commands
 from compliance.localdev.state import read_json, write_json, write_private
 from ops.tests.cluster import configurations, members
 from ops.tests.cluster.configurations import NodeAddress, WebAddress
@@ -315,10 +315,10 @@ class Cluster:
         environment = self.environment()
         (self.folder / "run").mkdir(mode=0o700, exist_ok=True)
         found = [
-            self._program(web.name, commands(f"{HOST}:{web.port}", environment)["web"], environment)
+            self._program(web.name, part_commands(f"{HOST}:{web.port}", environment)["web"], environment)
             for web in self.webs
         ]
-        parts = commands("", environment)
+        parts = part_commands("", environment)
         return found + [self._program(name, parts[part], environment) for name, part in BACKGROUND.items()]
 
     def _port(self, name: str) -> int:
