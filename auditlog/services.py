@@ -23,8 +23,9 @@ TRACE_ID: Final = "trace_id"
 class EntryFields(TypedDict, total=False):
     """The fields of an entry: `of`, the affected row, or else `tenant_id` and, if any, `affected_id`.
 
-    A row `of` no tenant is the service's. `metadata` must be JSON and hold no secret; the ids of
-    the request that causes the entry are added to it. They are a client's words, and are erased with it.
+    A row without `tenant_id` is the service's: for a Tenant itself pass `tenant_id`. `metadata` must be JSON
+    and hold no secret; the ids of the request that causes the entry are added to it. They are a client's
+    words, and are erased with it.
     """
 
     of: Model

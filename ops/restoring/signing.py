@@ -20,6 +20,7 @@ from certificates.pki import signing
 from certificates.public import messages
 from compliance.core import environments
 from compliance.core.errors import ServiceError
+from compliance.keys.base import PublicKey
 from compliance.keys.registry import private_key
 from delegation.jose import jws
 from delegation.lifecycle import KeyStatus
@@ -86,9 +87,6 @@ def _document() -> bytes:
     return json.dumps({"restore_check": secrets.token_hex(16)}).encode()
 
 
-PublicKey = rsa.RSAPublicKey | ec.EllipticCurvePublicKey
-
-
 def _named_keys(now: datetime) -> Iterator[tuple[str, str, PublicKey]]:
     for authority in CertificateAuthority.objects.publishing(now).order_by("created_at", "id"):
         yield authority.common_name, authority.key_uri, _certified(authority.certificate_der)
@@ -107,7 +105,7 @@ def _responders(now: datetime) -> QuerySet[OcspResponder]:
 
 def _certified(der: bytes | memoryview) -> PublicKey:
     key = x509.load_der_x509_certificate(bytes(der)).public_key()
-    if not isinstance(key, rsa.RSAPublicKey | ec.EllipticCurvePublicKey):
+    if not isinstance(key, PublicKey):
         raise TypeError(f"a certificate for a {type(key).__name__}")
     return key
 
