@@ -44,7 +44,7 @@ MOST_TAKEN_IN = 32
 PSEUDO_EVENTS = 40.0  # events of its tenant's that count beside an agent's own; of all agents', beside those
 CREDIT_RATE = 0.5  # share of the budget by which each event raises an agent's credit
 SPENT = 0.8  # share of its credit that an alarm takes
-NEW = 7.0  # events that the credit of an agent without a past counts as
+NEW = 5.0  # events that the credit of an agent without a past counts as
 STRANGE_RATE = 0.2  # share of an event in how strange the last events were
 
 
