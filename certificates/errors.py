@@ -15,6 +15,10 @@ class AlreadyRevoked(Conflict):
     message = "Certificate is already revoked"
 
 
+class AlreadySuperseded(Conflict):
+    message = "Certificate is already superseded by its successor"
+
+
 class RenewedRecently(LimitReached):
     message = "The agent's certificate was renewed less than a minute ago"
 

@@ -46,7 +46,7 @@ from certificates.pki.x509 import (
 from certificates.services import announce, mark_expired, record, supersede_from
 from compliance.api.rate_limits import refusal
 from compliance.core import environments
-from compliance.core.errors import Conflict, InvalidState, ServiceError
+from compliance.core.errors import InvalidState, ServiceError
 from compliance.keys.base import KeyNotFound, KeyRef, KeyStorage
 from compliance.keys.registry import backend_for, rsa_private_key
 from compliance.stores.sweeps import each
@@ -213,7 +213,7 @@ def _check_renewable(certificate: Certificate, agent: Agent, now: datetime) -> N
     if status == CertificateStatus.EXPIRED:
         raise errors.CertificateExpired()
     if certificate.superseded_at is not None:
-        raise Conflict("Certificate is already superseded by its successor")
+        raise errors.AlreadySuperseded()
 
 
 def _check_pause(agent: Agent, now: datetime) -> None:

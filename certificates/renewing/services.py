@@ -18,6 +18,7 @@ from agents.errors import AgentNotFound
 from agents.models import Agent, Blueprint, BlueprintRenewal, RenewalOutcome, RenewedAgent
 from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
+from certificates.errors import AlreadyRevoked, AlreadySuperseded
 from certificates.issuing import issuance
 from certificates.models import Certificate
 from compliance.core import environments
@@ -83,7 +84,8 @@ def _renew(renewal: BlueprintRenewal, rows: list[RenewedAgent], now: datetime) -
             actor=renewal.actor,
             now=now,
         )
-    except LimitReached:
+    except (LimitReached, AlreadyRevoked, AlreadySuperseded):
+        # Renewed by another meanwhile, too: the next turn sees its certificate.
         return 0
     except Unavailable:
         raise

@@ -277,6 +277,30 @@ def test_a_certificate_that_ended_meanwhile_is_a_failure(
     assert (outcomes(ended), ended["unrenewed"][0]["error"]) == ({"failed": 1}, "Certificate has expired")
 
 
+@pytest.mark.parametrize("overlap", [timedelta(0), timedelta(hours=1)])
+def test_an_agent_renewed_by_another_meanwhile_is_looked_at_again(
+    client: ApiClient, blueprint: Blueprint, monkeypatch: pytest.MonkeyPatch, overlap: timedelta
+) -> None:
+    agent = make_follower(blueprint)
+    change(blueprint, permitted_actions=["pay"])
+    begun = renew(client, blueprint).json()["data"]
+    sign = issuance.renew
+
+    def overtaken(**asked: Any) -> Any:
+        sign(**{**asked, "adjust": None, "overlap": overlap})
+        return sign(**asked)
+
+    with monkeypatch.context() as other:
+        other.setattr(issuance, "renew", overtaken)
+        services.RENEWALS.advance(job_id=begun["id"], now=now())
+    waiting = outcomes(shown(client, begun["id"]))
+    Certificate.objects.of_agent(agent.id).update(issued_at=now() - timedelta(minutes=5))
+    finish(begun["id"])
+
+    assert (waiting, outcomes(shown(client, begun["id"]))) == ({"pending": 1}, {"renewed": 1})
+    assert Agent.objects.get(id=agent.id).permitted_actions == ["pay"]
+
+
 @pytest.mark.parametrize(
     "body", [{}, {"all_differing": False}, {"agent_ids": []}, {"x": 1}, {"agent_ids": ["x"]}]
 )

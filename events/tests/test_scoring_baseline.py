@@ -1,10 +1,12 @@
 """What a tenant's agents have in common stands in for a young agent's habits, and only for its."""
 
+import msgspec
 import pytest
 
 from events.risk.scoring.contract import Context, Event
 from events.risk.scoring.model import fold, relearn, teach
 from events.risk.scoring.state import (
+    BASELINE_LAYOUT,
     AgentState,
     Baseline,
     StateUnreadable,
@@ -135,7 +137,20 @@ def test_a_baseline_survives_storage_and_bounds_what_it_holds() -> None:
     assert encode_baseline(decode_baseline(stored)) == stored
 
 
-@pytest.mark.parametrize("stored", [b"", b"junk", b"\x91\x63"])
+def of_parts(*, surprises: int, names: int, weights: int) -> bytes:
+    tables = [(bytes(names), bytes(weights))] * 4
+    return msgspec.msgpack.encode((BASELINE_LAYOUT, 0.0, 0.0, bytes(surprises), *tables))
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        *(b"", b"junk", b"\x91\x63"),
+        of_parts(surprises=152, names=8, weights=8),
+        of_parts(surprises=160, names=16, weights=8),
+        of_parts(surprises=160, names=12, weights=12),
+    ],
+)
 def test_unreadable_baseline_says_so(stored: bytes) -> None:
     with pytest.raises(StateUnreadable):
         decode_baseline(stored)

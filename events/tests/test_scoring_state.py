@@ -40,7 +40,11 @@ WHOLE = encode_state(AgentState())
 
 
 @pytest.mark.parametrize(
-    "stored", [b"", b"\xc1", b"junk", b"\x91\x63", b"\x90" * 9, WHOLE[:-1], WHOLE + b"x", b"\x03" + WHOLE[1:]]
+    "stored",
+    [
+        *(b"", b"\xc1", b"junk", b"\x91\x63", b"\x90" * 9),
+        *(WHOLE[:1], WHOLE[:12], WHOLE[:-1], WHOLE + b"x", b"\x03" + WHOLE[1:]),
+    ],
 )
 def test_unreadable_state_says_so(stored: bytes) -> None:
     with pytest.raises(StateUnreadable):

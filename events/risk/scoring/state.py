@@ -193,7 +193,7 @@ def encode_state(state: AgentState) -> bytes:
 
 def decode_state(data: bytes) -> AgentState:
     """Return the state from `encode_state()`. Raises StateUnreadable for anything else or an older layout."""
-    if not data or data[0] != LAYOUT:
+    if len(data) < _FIXED or data[0] != LAYOUT:
         raise StateUnreadable(f"layout {data[:1].hex() or 'none'}, this version reads {LAYOUT}")
     end = _FIXED
     for place in range(1, _HEAD):
@@ -351,6 +351,10 @@ def decode_baseline(data: bytes) -> Baseline:
         raise StateUnreadable(str(error)) from error
     if layout != BASELINE_LAYOUT:
         raise StateUnreadable(f"layout {layout}, this version reads {BASELINE_LAYOUT}")
+    if len(surprises) != SURPRISES * packed.NUMBER or any(
+        len(names) != len(weights) or len(names) % packed.NAME for names, weights in tables
+    ):
+        raise StateUnreadable("its parts aren't as long as they should be")
     baseline = Baseline()
     baseline.landmark, baseline.learned, baseline.surprises = landmark, learned, surprises
     baseline.destinations, baseline.hosts, baseline.tools, baseline.waiting = (
