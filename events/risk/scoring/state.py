@@ -23,7 +23,7 @@ MEAN_RATE = 0.05  # share of a new value in the running means
 
 MAX_AMOUNTS = 40
 HOURS = 24
-LAYOUT = 6
+LAYOUT = 7
 SURPRISES, WIDTH = 20, 0.4  # counts of a state's surprises, and how many nats each spans; the last is open
 
 AIMED = ("api_call", "data_mutation", "transaction_initiated", "transaction_anomaly")
