@@ -1,7 +1,9 @@
 """The load generator against a server of the test's own, which answers as it is told."""
 
+import gc
 import socket
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -46,6 +48,13 @@ def serving(reply: Callable[[int], list[bytes]]) -> Iterator[int]:
     finally:
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
+
+
+@pytest.fixture(autouse=True)
+def garbage_of_other_tests_is_gone() -> None:
+    """The generator collects garbage before it measures: what others left open is not its fault."""
+    with warnings.catch_warnings(action="ignore", category=ResourceWarning):
+        gc.collect()
 
 
 def test_closed_loop_collects_the_id_of_every_good_answer() -> None:
