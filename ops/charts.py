@@ -20,10 +20,12 @@ from compliance.console.access import EVERYONE, access_of
 from compliance.console.display import visible
 from compliance.core.wording import counted, measured
 from events.figures.models import DayFigures
-from events.models import RiskDay
+from events.models import BehaviorEvent, RiskBand, RiskDay
+from events.risk.rolling import summed_until
 
 DAYS, RISK_DAYS, AGENTS = 14, 30, 5
 WIDTH, HEIGHT = 420, 84
+UNSUMMED = 1_000  # newest events of an agent that are read besides its daily sums
 GAP = 0.25  # share of a bar's place that stays empty
 SHORT = 60.0  # seconds that the scale of a delay reaches at least
 LEAST = 1.5  # height of a bar that is not zero
@@ -201,13 +203,18 @@ def _agents(request: HttpRequest, today: date) -> Chart:
 def of_agent(agent: Agent, marked: Mapping[str, Sequence[datetime]], now: datetime) -> Chart:
     """Return an agent's risk of 30 days; `marked` names its stops, and what else is to be marked.
 
-    Strikes are its high events.
+    Strikes are its high events. The newest events, which the daily sums do not have yet, are read as rows.
     """
     days = _days(now.astimezone(UTC).date(), RISK_DAYS)
     worst: dict[date, float] = {}
     strikes: Counter[date] = Counter()
     for row in RiskDay.objects.filter(agent=agent, day__gte=days[0]):
         worst[row.day], strikes[row.day] = row.max_score, row.high
+    newest = BehaviorEvent.objects.of_agent(agent.id).filter(id__gte=summed_until())
+    for event in newest.latest_received(UNSUMMED).only("received_at", "risk_score", "risk_band"):
+        day = event.received_at.astimezone(UTC).date()
+        worst[day] = max(worst.get(day, 0.0), event.risk_score)
+        strikes[day] += event.risk_band == RiskBand.HIGH
     counts = {"strike": strikes}
     for kind, moments in marked.items():
         counts[kind] = Counter(moment.astimezone(UTC).date() for moment in moments)

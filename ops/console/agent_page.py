@@ -24,6 +24,7 @@ from compliance.core.clock import now as present
 from compliance.core.wording import counted, spoken
 from delegation.reviews.admin import REPLACE_OWNER
 from delegation.reviews.models import AccessReviewItem
+from delegation.stops.models import StoppedAgent
 from events.figures.usage import Usage, usage
 from events.models import BehaviorEvent
 from incidents.models import TouchedAgent
@@ -94,7 +95,15 @@ def why(agent: Agent, latest: Certificate | None, moves: Sequence[AuditEntry], n
         said = "Suspended since {} by {}: {} {} ({})."
         return format_html(said, since, rule, counted(agent.stopped_by_strikes, "strike"), within, told)
     if agent.is_stopped:
-        by = f" by {visible(names_of([move.actor_id]).get(move.actor_id, move.actor_id))}" if move else ""
+        stops = StoppedAgent.objects.filter(tenant_id=agent.tenant_id, agent_id=agent.id, suspended=True)
+        found = stops.filter(decided_at=agent.status_changed_at).select_related("stop").first()
+        by = ""
+        if found is not None:
+            by = format_html(
+                " by {}", link(f"the stop of {counted(found.stop.matched, 'agent')}", _page(found.stop))
+            )
+        elif move is not None:
+            by = f" by {visible(names_of([move.actor_id]).get(move.actor_id, move.actor_id))}"
         return format_html("{} since {}{}: {}.", agent.get_status_display(), since, by, reason)
     if agent.status == AgentStatus.PENDING:
         said = "Pending since {}: it has no certificate in force. {}"

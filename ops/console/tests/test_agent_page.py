@@ -13,12 +13,15 @@ from django.urls import reverse
 from agents.models import Agent, AgentStatus
 from agents.tests.factories import make_agent, make_suspended_agent
 from certificates.models import Certificate
+from certificates.querysets import HOLD
 from certificates.tests.factories import make_certified_agent
 from compliance.console.tests.test_console_queries import queries_of
 from compliance.core.clock import now
-from compliance.tests.console import console_of, make_member
+from compliance.tests.console import ACTOR, console_of, make_member
 from delegation.reviews.models import AccessReviewItem
 from delegation.reviews.tests.factories import open_review
+from delegation.stops import services as stops
+from delegation.stops.models import KindStop
 from events.figures import usage
 from events.models import BehaviorEvent
 from events.risk import rolling
@@ -100,6 +103,18 @@ def test_person_who_suspended_it_is_named(acme: Tenant) -> None:
     assert "<b>transfers" not in answer.content.decode()
 
 
+def test_stop_of_a_kind_is_linked(acme: Tenant, client: Client) -> None:
+    agent, moment = make_certified_agent(acme, model_hash="sha256:bad"), now()
+    asked: dict[str, Any] = {"match": {"model_hash": "sha256:bad"}, "revoke": False, "reason": "it leaks"}
+    stop = stops.begin(tenant_id=acme.id, reason_code=HOLD, actor=ACTOR, now=moment, **asked)
+    stops.work(stop=stop, now=moment)
+
+    answer = shown(client, agent)
+
+    assert link("stops_kindstop", KindStop.objects.get()) in answer.content.decode()
+    assert "by the stop of 1 agent: it leaks." in text_of(answer)
+
+
 @pytest.mark.parametrize("status", list(AgentStatus))
 def test_every_state_has_a_sentence(acme: Tenant, client: Client, status: AgentStatus) -> None:
     agent = make_agent(acme)
@@ -136,7 +151,7 @@ def test_scope_is_compared_with_what_events_name(acme: Tenant, client: Client) -
 def test_chart_marks_strikes_and_stops_and_has_a_table(acme: Tenant, client: Client) -> None:
     agent = halted(acme)
     store_event(agent, 0.5, now() - timedelta(days=3))
-    rolling.sum_up(now=now() + timedelta(minutes=2))
+    rolling.sum_up(now=now())
     decided = {"decision": "keep", "decided_by": "x", "decided_by_kind": "person", "decided_at": now()}
     AccessReviewItem.objects.filter(review=open_review(acme)).update(**decided)
 
