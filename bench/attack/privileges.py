@@ -17,6 +17,8 @@ METHODS = ("GET", "POST", "PATCH", "PUT", "DELETE", "HEAD", "OPTIONS", "TRACE")
 GARBAGE = "service_live_" + "x" * 43
 REFUSED = frozenset({401, 403, 404, 405})
 SANDBOX_TREE = "v1/audit-log/test/"
+TWO_SCOPES = ("<str:blueprint_id>/renew", "<str:review_id>/items", "/items/<str:agent_id>")
+"""How the routes end that take another scope beside their view's."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,8 @@ def _credentials(route: Route, method: str, world: World) -> Iterator[Credential
         "another tenant's key", world.other.live, is_known=True, has_scope=True, sees="other tenant"
     )
     if scope is not None:
-        yield Credential(f"only {scope}", keys.scoped[scope], is_known=True, has_scope=True, sees="own")
+        if not route.pattern.endswith(TWO_SCOPES):
+            yield Credential(f"only {scope}", keys.scoped[scope], is_known=True, has_scope=True, sees="own")
         yield Credential(f"all but {scope}", keys.without[scope], is_known=True, has_scope=False, sees="own")
 
 
