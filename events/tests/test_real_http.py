@@ -286,15 +286,11 @@ def test_killed_web_worker_loses_no_acknowledged_event(stack: Stack, agents: lis
 
 
 def test_killed_postgresql_loses_no_acknowledged_event(stack: Stack, agents: list[str]) -> None:
-    postmasters = [
-        process
-        for process in processes_of(stack, "postgres")
-        if children_of(process) and is_postmaster(process)
-    ]
-    assert len(postmasters) == 1
+    postmaster = stack.servers.postgres.running()
+    assert postmaster is not None
 
     def kill_and_start(burst: Burst) -> None:
-        kill(postmasters[0])
+        kill(postmaster)
         assert eventually(lambda: 503 in burst.statuses, seconds=HEAL_SECONDS)
         stack.start("postgres")
 
@@ -303,7 +299,3 @@ def test_killed_postgresql_loses_no_acknowledged_event(stack: Stack, agents: lis
     assert_nothing_lost_or_doubled(stack, burst)
     assert burst.statuses <= {201, 503}
     assert 503 in burst.statuses
-
-
-def is_postmaster(process: int) -> bool:
-    return Path(f"/proc/{process}/exe").readlink().name == "postgres"
