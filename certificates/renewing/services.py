@@ -122,7 +122,7 @@ def _update(
 def _end(
     renewal: BlueprintRenewal, row_id: int, outcome: RenewalOutcome, now: datetime, error: str = ""
 ) -> int:
-    """Note what became of an agent, unless another process did; return 1 if so."""
+    """Note what became of an agent; return 1, or 0 if another process has noted it."""
     BlueprintRenewal.objects.filter(id=renewal.id).update(worked_at=now)
     return _due(renewal, now).filter(id=row_id).update(outcome=outcome, error=error)
 

@@ -142,7 +142,7 @@ def _fetched(location: KeyLocation) -> tuple[Sequence[IssuerKey], float]:
     jwks_uri = location.jwks_uri
     if jwks_uri is None:
         document = loads(_get(first_url(location)).body)
-        # Character by character (Discovery §4.3): who answers for another issuer is not this one.
+        # Compared to the letter (Discovery §4.3): a document that names another issuer does not count.
         if not isinstance(document, dict) or document.get("issuer") != location.issuer:
             raise SendingFailed("The discovery document is another issuer's")
         jwks_uri = document.get("jwks_uri")

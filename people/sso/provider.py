@@ -137,7 +137,7 @@ def _json_of(url: str, config: SignOn) -> dict[str, Any]:
 
 
 def _read(document: dict[str, Any], config: SignOn, now: datetime) -> Provider:
-    # Character by character (Discovery §4.3): whoever answers for another issuer is not this one.
+    # Compared to the letter (Discovery §4.3): a document that names another issuer does not count.
     if document.get("issuer") != config.issuer:
         raise ProviderUnavailable("says that it is another issuer")
     addresses = {}
