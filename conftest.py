@@ -10,6 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from django.urls import get_resolver
 from hypothesis import HealthCheck, settings
 from pytest_django.fixtures import Settings
 from whitenoise.middleware import WhiteNoiseMiddleware
+from xdist.scheduler import LoadScopeScheduling
 
 from compliance.api import health, rate_limits, unauthenticated
 from compliance.console.addresses import URLCONF
@@ -71,19 +73,38 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     sizes = Counter(map(part_of, items))
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=lambda item: (-sizes[part_of(item)], part_of(item)))
-        for item in items:
-            is_committed, path = part_of(item)
-            item.add_marker(pytest.mark.xdist_group(f"{path}-committed" if is_committed else path))
     items.sort(key=commits)
 
 
 def part_of(item: pytest.Item) -> tuple[bool, str]:
     """Return whether the test commits for real, and its file: what a worker takes at once."""
-    return commits(item), item.nodeid.partition("::")[0]
+    return commits(item), file_of(item.nodeid)
 
 
 def commits(item: pytest.Item) -> bool:
     return "committed" in getattr(item, "fixturenames", ())
+
+
+def file_of(nodeid: str) -> str:
+    return nodeid.partition("::")[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    return PartScheduling(config, log)
+
+
+class PartScheduling(LoadScopeScheduling):
+    """Gives a worker one part of the suite at a time, so that what a module's tests share is made once."""
+
+    def schedule(self) -> None:
+        # Tests are collected part by part: a file comes a second time with those that commit for real.
+        collected = next(iter(self.registered_collections.values()))
+        parts = enumerate(ids for _, ids in groupby(collected, file_of))
+        self._parts = {nodeid: str(number) for number, ids in parts for nodeid in ids}
+        super().schedule()
+
+    def _split_scope(self, nodeid: str) -> str:
+        return self._parts[nodeid]
 
 
 @pytest.fixture(scope="session", autouse=True)
