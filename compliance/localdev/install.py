@@ -36,7 +36,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
     if code := exit_code(lambda: prepare(arguments[0])):
         sys.exit(code)
     os.environ["PYTHONPATH"] = str(ROOT)
-    # Without bytecode, every process compiles the service and its packages again: it starts three times as slowly.
+    # Without bytecode, every process compiles the service and its packages again, and takes thrice as long.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     python = str(_python_of(VENV))
     os.execv(python, [python, "-P", "-m", "compliance.localdev", *arguments])  # noqa: S606

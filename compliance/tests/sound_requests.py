@@ -3,9 +3,11 @@
 The tests over all operations (access, digits, boundaries) ask with these: a new operation needs a line.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.test import override_settings
 
 from agents.models import Agent
 from auditlog.models import AuditEntry
@@ -40,7 +42,7 @@ CARD = {
 
 
 @pytest.fixture(scope="module")
-def known(world_transaction: None) -> tuple[ApiClient, dict[str, str]]:
+def known(world_transaction: None) -> Iterator[tuple[ApiClient, dict[str, str]]]:
     """A client, and by name of the parameter the id of something that is there."""
     keyring.forget()
     tenant = make_tenant()
@@ -88,7 +90,8 @@ def known(world_transaction: None) -> tuple[ApiClient, dict[str, str]]:
         with environments.use(environment):
             make_entries()
             seal_and_sign()
-    return ApiClient().as_key(make_key(tenant)), {name: str(value) for name, value in ids.items()}
+    with override_settings(SIGNALS_LONG_POLL_SECONDS=0.0):
+        yield ApiClient().as_key(make_key(tenant)), {name: str(value) for name, value in ids.items()}
 
 
 def bodies(ids: dict[str, str]) -> dict[str, Any]:

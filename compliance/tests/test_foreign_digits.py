@@ -25,7 +25,7 @@ known = sound_requests.known
 IN_QUERY = {"limit": "10", "before": MOMENT, "at": MOMENT, "after": MOMENT, "from": "0", "to": "1"}
 IN_QUERY |= {"expires_after": MOMENT, "expires_before": MOMENT}
 IN_QUERY |= {"period_start": "2026-01-02", "period_end": MOMENT}
-IN_QUERY |= {"versionTime": MOMENT, "versionId": "1", "wait": "1"}
+IN_QUERY |= {"versionTime": MOMENT, "versionId": "1", "wait": "0"}
 # The sandbox's tree is served by the same views as the live one.
 SANDBOX_TREE = "/v1/audit-log/test/"
 TEXTS = {

@@ -72,7 +72,6 @@ class World(NamedTuple):
 @pytest.fixture
 def world(known: tuple[ApiClient, dict[str, str]], settings: Settings) -> World:
     settings.RATE_LIMITS = dict.fromkeys(settings.RATE_LIMITS, 1_000_000)
-    settings.SIGNALS_LONG_POLL_SECONDS = 0.0
     client, ids = known
     return World(client, ids, bodies(ids))
 

@@ -32,8 +32,9 @@ pytestmark = pytest.mark.usefixtures("empty_queue", "loopback")
 
 
 @pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+def impatient(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
     monkeypatch.setattr("compliance.stores.wakeups.LISTEN_SECONDS", 0.05)
+    settings.WEBHOOK_POLL_SECONDS = 0.2
 
 
 @contextmanager

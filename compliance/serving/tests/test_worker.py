@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from compliance.serving.config import graceful_timeout
 from compliance.serving.django_process import MOST_WAITING
 from compliance.serving.server import BATCHES
 from compliance.tests.waiting import eventually
@@ -25,6 +24,7 @@ from compliance.tests.waiting import eventually
 pytestmark = pytest.mark.slow
 
 SECONDS = 60.0
+GRACE = 1
 
 
 @dataclass
@@ -46,18 +46,22 @@ class Running:
             return bool(self.ask("/here")["status"] == 200 and self.ask("/there")["status"] == 200)
         return False
 
+    def pids(self) -> list[int]:
+        """The processes of the worker's event loop and of its views."""
+        return [self.ask(path)["pid"] for path in ("/here", "/there")]
+
     def has_a_sleeper(self) -> bool:
         """Whether a request with `?seconds=` has reached the views."""
         return bool(self.ask("/there")["slept"])
 
 
-@pytest.fixture
-def running() -> Iterator[Running]:
+@contextmanager
+def serving(*options: str) -> Iterator[Running]:
     # The socket is handed on, so that no other suite on the machine takes its port meanwhile.
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port, descriptor = listener.getsockname()[1], listener.fileno()
         command = [
-            *(sys.executable, "-m", "gunicorn", "--config", "python:compliance.serving.config"),
+            *(sys.executable, "-m", "gunicorn", "--config", "python:compliance.serving.config", *options),
             *("--bind", f"fd://{descriptor}", "--workers", "1", "compliance.serving.tests.tiny:site"),
         ]
         process = subprocess.Popen(
@@ -72,6 +76,19 @@ def running() -> Iterator[Running]:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+@pytest.fixture(scope="module")
+def patient_master() -> Iterator[Running]:
+    """A server whose master lives through the tests, whatever becomes of its worker."""
+    with serving("--graceful-timeout", str(GRACE)) as found:
+        yield found
+
+
+@pytest.fixture
+def running(patient_master: Running) -> Running:
+    assert eventually(patient_master.is_answering, seconds=SECONDS)
+    return patient_master
 
 
 def is_alive(pid: int) -> bool:
@@ -111,11 +128,15 @@ def test_holder_has_its_share_of_the_views_and_others_go_on(running: Running, pa
         other = running.ask(path, holder="b")
 
     assert (other["status"], other["slept"]) == (200, share)
+    # Another worker serves the tests that follow: this one's views sleep on.
+    pids = running.pids()
+    os.kill(pids[0], signal.SIGKILL)
+    assert eventually(lambda: not any(map(is_alive, pids)), seconds=SECONDS)
 
 
 @pytest.mark.parametrize("victim", ["loop", "views"])
 def test_worker_and_its_views_live_and_die_together(running: Running, victim: str) -> None:
-    before = {"loop": running.ask("/here")["pid"], "views": running.ask("/there")["pid"]}
+    before = dict(zip(["loop", "views"], running.pids(), strict=True))
 
     os.kill(before[victim], signal.SIGKILL)
     with suppress(OSError, http.client.HTTPException):
@@ -123,12 +144,11 @@ def test_worker_and_its_views_live_and_die_together(running: Running, victim: st
 
     assert eventually(lambda: not any(map(is_alive, before.values())), seconds=SECONDS)
     assert eventually(running.is_answering, seconds=SECONDS)
-    after = {running.ask("/here")["pid"], running.ask("/there")["pid"]}
-    assert not after & set(before.values())
+    assert not set(running.pids()) & set(before.values())
 
 
 def test_views_that_are_stuck_die_with_their_worker(running: Running) -> None:
-    loop, views = running.ask("/here")["pid"], running.ask("/there")["pid"]
+    loop, views = running.pids()
     with ThreadPoolExecutor(1) as askers:
         stuck = askers.submit(running.ask, "/there?seconds=60")
         assert eventually(running.has_a_sleeper, seconds=SECONDS)
@@ -140,9 +160,9 @@ def test_views_that_are_stuck_die_with_their_worker(running: Running) -> None:
 
 
 def test_worker_whose_grace_is_over_ends_with_its_views(running: Running) -> None:
-    pids = [running.ask(path)["pid"] for path in ("/here", "/there")]
+    pids = running.pids()
     with closing(http.client.HTTPConnection("127.0.0.1", running.port, timeout=SECONDS)) as client:
-        client.request("POST", f"/there?seconds={graceful_timeout + 3}")
+        client.request("POST", f"/there?seconds={GRACE + 2}")
         assert eventually(running.has_a_sleeper, seconds=SECONDS)
 
         os.kill(pids[0], signal.SIGTERM)
@@ -150,15 +170,14 @@ def test_worker_whose_grace_is_over_ends_with_its_views(running: Running) -> Non
         assert eventually(lambda: not any(map(is_alive, pids)), seconds=SECONDS)
 
 
-def test_server_that_is_asked_to_end_answers_what_is_under_way(running: Running) -> None:
-    pids = [running.ask(path)["pid"] for path in ("/here", "/there")]
-    with ThreadPoolExecutor(1) as askers:
+def test_server_that_is_asked_to_end_answers_what_is_under_way() -> None:
+    with serving() as running, ThreadPoolExecutor(1) as askers:
+        pids = running.pids()
         under_way = askers.submit(running.ask, "/there?seconds=1")
         assert eventually(running.has_a_sleeper, seconds=SECONDS)
 
         running.process.send_signal(signal.SIGTERM)
 
         assert under_way.result()["status"] == 200
-
-    assert running.process.wait(SECONDS) == 0
-    assert not any(map(is_alive, pids))
+        assert running.process.wait(SECONDS) == 0
+        assert not any(map(is_alive, pids))

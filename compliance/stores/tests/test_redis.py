@@ -55,7 +55,10 @@ def test_values_are_in_the_order_of_their_keys(server: RedisServer) -> None:
     assert redis.values_of([]) == []
 
 
-def test_clients_and_listeners_go_on_with_a_new_server(server: RedisServer) -> None:
+def test_clients_and_listeners_go_on_with_a_new_server(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wakeups, "LISTEN_SECONDS", 0.05)
     heard: list[str] = []
     stopping = threading.Event()
     listener = threading.Thread(

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 
 from agents.models import Agent
 from auditlog.models import AuditEntry
@@ -92,9 +92,14 @@ def test_spans_are_stored_though_their_names_cannot_be_noted(committed: None, wo
     body = of(world.agent, tool())
     body["resourceSpans"] += export(tool(), service_name="desk")["resourceSpans"]
 
+    def send_impatiently() -> Any:
+        with connection.cursor() as cursor:
+            cursor.execute("SET lock_timeout = 300")
+        return send(world, body)
+
     with transaction.atomic(), ThreadPoolExecutor(1) as pool:
         Tenant.objects.select_for_update(no_key=True).get(id=world.tenant.id)
-        answer = pool.submit(in_thread, lambda: send(world, body)).result()
+        answer = pool.submit(in_thread, send_impatiently).result()
 
     assert refused(answer) == (1, f"{UNKNOWN_AGENT} (1)")
     assert (world.events().count(), listed(world)) == (1, [])
