@@ -154,8 +154,8 @@ def make_expired_certificate(tenant: Tenant) -> Certificate:
     return certificate
 
 
-def stock_pool() -> None:
-    """Give the pool one key that no row of the current test uses."""
+def stock_pool(count: int = 1) -> None:
+    """Give the pool keys that no row of the current test uses."""
     keys = _keys[environments.current()]
     used = set(
         Certificate.objects.filter(kms_key_arn__in=[key.uri for key in keys]).values_list(
@@ -163,11 +163,12 @@ def stock_pool() -> None:
         )
     )
     used |= set(PooledKey.objects.values_list("key_uri", flat=True))
-    free = next((key for key in keys if key.uri not in used), None)
-    if free is None:
-        free = make_agent_key(len(keys))
-        keys.append(free)
-    key_pool.put_back(key=free, now=now())
+    free = [key for key in keys if key.uri not in used][:count]
+    while len(free) < count:
+        free.append(make_agent_key(len(keys)))
+        keys.append(free[-1])
+    for key in free:
+        key_pool.put_back(key=key, now=now())
 
 
 def forget_keys() -> None:

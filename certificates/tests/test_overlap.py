@@ -20,6 +20,7 @@ from certificates.tests.factories import (
     make_past_end,
     reinstate_agent,
     revoke_certificate,
+    stock_pool,
     suspend_agent,
 )
 from certificates.tests.test_crl_api import read
@@ -30,6 +31,12 @@ from tenancy.models import Tenant
 from tenancy.tests.factories import ACTOR
 
 HOUR = timedelta(hours=1)
+
+
+@pytest.fixture(autouse=True)
+def stocked() -> None:
+    """Renewals find keys in the pool, and wait for none to be generated."""
+    stock_pool(3)
 
 
 def make_overlap(client: ApiClient, tenant: Tenant) -> tuple[Certificate, Certificate]:

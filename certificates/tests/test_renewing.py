@@ -11,7 +11,7 @@ from auditlog.models import AuditEntry
 from certificates.issuing import issuance
 from certificates.models import Certificate
 from certificates.renewing import services
-from certificates.tests.factories import make_certificate, make_certified_agent
+from certificates.tests.factories import make_certificate, make_certified_agent, stock_pool
 from compliance.core.clock import now
 from compliance.core.errors import InvalidState, Unavailable
 from compliance.stores.portions import PATIENCE
@@ -20,6 +20,12 @@ from tenancy.models import Tenant
 from tenancy.tests.factories import ACTOR, make_key, make_tenant
 
 SCOPE = ["read", "pay"]
+
+
+@pytest.fixture(autouse=True)
+def stocked() -> None:
+    """Renewals find keys in the pool, and wait for none to be generated."""
+    stock_pool(4)
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from certificates.tests.factories import (
     make_certified_agent,
     reinstate_agent,
     revoke_certificate,
+    stock_pool,
     suspend_agent,
 )
 from certificates.tests.test_overlap import make_overlap, statuses
@@ -32,6 +33,12 @@ from webhooks.tests.factories import make_webhook
 
 PATH = "/v1/stops"
 ALL = {"match": {"all": True}, "reason": "it leaks"}
+
+
+@pytest.fixture(autouse=True)
+def stocked() -> None:
+    """Renewals find keys in the pool, and wait for none to be generated."""
+    stock_pool(2)
 
 
 def status_of(agent: Agent) -> tuple[str, str | None]:
