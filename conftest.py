@@ -10,7 +10,6 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from itertools import groupby
 from typing import Any
 
 import pytest
@@ -20,7 +19,6 @@ from django.urls import get_resolver
 from hypothesis import HealthCheck, settings
 from pytest_django.fixtures import Settings
 from whitenoise.middleware import WhiteNoiseMiddleware
-from xdist.scheduler import LoadScopeScheduling
 
 from compliance.api import health, rate_limits, unauthenticated
 from compliance.console.addresses import URLCONF
@@ -33,6 +31,7 @@ from compliance.tests import databases
 from compliance.tests.client import ApiClient
 from compliance.tests.owner import owning
 from compliance.tests.redis_servers import NOWHERE, redis_at
+from compliance.tests.sharing import PartScheduling, file_of
 from tenancy.models import Tenant
 from tenancy.tests.factories import make_tenant
 
@@ -85,26 +84,8 @@ def commits(item: pytest.Item) -> bool:
     return "committed" in getattr(item, "fixturenames", ())
 
 
-def file_of(nodeid: str) -> str:
-    return nodeid.partition("::")[0]
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> PartScheduling:
     return PartScheduling(config, log)
-
-
-class PartScheduling(LoadScopeScheduling):
-    """Gives a worker one part of the suite at a time, so that what a module's tests share is made once."""
-
-    def schedule(self) -> None:
-        # Tests are collected part by part: a file comes a second time with those that commit for real.
-        collected = next(iter(self.registered_collections.values()))
-        parts = enumerate(ids for _, ids in groupby(collected, file_of))
-        self._parts = {nodeid: str(number) for number, ids in parts for nodeid in ids}
-        super().schedule()
-
-    def _split_scope(self, nodeid: str) -> str:
-        return self._parts[nodeid]
 
 
 @pytest.fixture(scope="session", autouse=True)
