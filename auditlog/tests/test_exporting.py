@@ -15,7 +15,7 @@ from django.core.management import call_command
 from django.db import connections
 
 from auditlog import services
-from auditlog.exporting.export import Export, export_of, open_export
+from auditlog.exporting.export import Pieces, export_of, open_export
 from auditlog.exporting.formats import FORMATS
 from auditlog.filters import EntryFilters
 from auditlog.finding import words
@@ -195,7 +195,7 @@ def with_new_footer(alter: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]
     def whole(export: bytes) -> bytes:
         *lines, _ = alter(export).splitlines(keepends=True)
         footer = {"entries": len(lines) - 1, "sha256": sha256(b"".join(lines)).hexdigest()}
-        return b"".join(lines) + FORMATS["jsonl"].footer(footer)
+        return b"".join(lines) + FORMATS["jsonl"].framing("end", footer)
 
     return whole
 
@@ -349,7 +349,7 @@ def test_export_beyond_the_tenants_share_is_503_and_others_export(api: ApiClient
     tenant, other = make_tenant(), make_tenant()
     make_log(1, tenant_id=tenant.id)
 
-    def opened() -> Export:
+    def opened() -> Pieces:
         filters = EntryFilters()
         return open_export(tenant_id=tenant.id, filters=filters, form=FORMATS["jsonl"], now=now())
 

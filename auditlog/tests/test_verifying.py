@@ -335,7 +335,7 @@ def test_damaged_record_of_the_last_verification_is_said(
 
 def test_checkpoint_forged_with_another_key_is_found(log: list[AuditEntry]) -> None:
     origin = Checkpoint.parse(Note.parse(SignedHead.objects.get(size=COUNT).note).text).origin
-    text = Checkpoint(origin, COUNT, head().root).text()
+    text = Checkpoint(origin, COUNT, bytes(head().root)).text()
     forged = Note(text, (SigningKey(origin).sign(text),)).encode()
     sql.execute("UPDATE auditlog_signedhead SET note = %s WHERE size = %s", [forged, COUNT])
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from auditlog.sealing.tree import Head
+from auditlog.models import TreeHead
 from auditlog.tlog.tiles import HASH, WIDTH
 from auditlog.verifying.findings import MOST_KEPT, Damage, Flaw
 from compliance.stores import sql
@@ -52,7 +52,7 @@ def counts() -> tuple[int, int, int]:
     return leaf_tiles, queued, erased
 
 
-def flaws(head: Head) -> Iterator[Flaw]:
+def flaws(head: TreeHead) -> Iterator[Flaw]:
     """Yield what is wrong with the tables although every hash may agree."""
     for (entry_id,) in sql.query(_UNSEALED, [_MOST]):
         yield Flaw(Damage.INSERTED, "it is neither sealed nor queued", entry_id=entry_id)

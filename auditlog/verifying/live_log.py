@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Final
 
 from auditlog.errors import TreeDamaged
-from auditlog.models import SignedHead
+from auditlog.models import SignedHead, TreeHead
 from auditlog.sealing import keys
-from auditlog.sealing.tree import Head, StoredTiles, head
+from auditlog.sealing.tree import StoredTiles, head
 from auditlog.tlog import tiles
 from auditlog.tlog.lines import TlogError
 from auditlog.tlog.merkle import EMPTY_ROOT
@@ -78,7 +78,7 @@ def verify_log(*, demands: Demands, tell: Tell, now: datetime) -> Verdict:
         flaws.append(Flaw(Damage.HEAD, error.message))
     verdict.add(*flaws)
     if verdict.outcome is LogOutcome.TAMPERED:
-        last_verified.keep_failure(str(verdict.flaws[0]), now=now)
+        last_verified.keep(None, failure=str(verdict.flaws[0]), now=now)
     elif verdict.outcome is LogOutcome.VERIFIED:
         last_verified.keep(newest.note if newest else None, now=now)
     return verdict
@@ -105,7 +105,7 @@ class RecountedTree:
 
 @dataclass
 class _Run:
-    head: Head
+    head: TreeHead
     trust: Trust
     claims: Collection[Claim]
     verdict: Verdict

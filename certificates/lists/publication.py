@@ -6,7 +6,7 @@ build and store each list, close the round. After a crash the round is due again
 what was marked for it.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -72,16 +72,6 @@ INSERT INTO certificates_revocationlistpart (revocation_list_id, position, body)
 """
 
 
-@dataclass(frozen=True)
-class PublicationRound:
-    """One round: its number and dates, the shards to make, and the base of the delta."""
-
-    authority: CertificateAuthority
-    window: CrlWindow
-    shards: tuple[int, ...]
-    base_number: int | None
-
-
 def publish(*, authority_id: UUID, actor: Actor, now: datetime, force: bool = False) -> RevocationList | None:
     """Publish a round of a CA's lists if it is due, or with `force`; return the full list.
 
@@ -89,13 +79,12 @@ def publish(*, authority_id: UUID, actor: Actor, now: datetime, force: bool = Fa
     """
     if not force and not lists_are_due(authority_id=authority_id, now=now):
         return None
-    # The second half of an id is random: the lock is of this CA alone.
-    with session_locks.locked(int.from_bytes(authority_id.bytes[8:], signed=True)) as is_mine:
-        if is_mine:
-            begun = _begin(authority_id, now, force)
-            return None if begun is None else _make_round(begun, actor, now)
-    if force:
-        raise ListBeingMade()
+    with session_locks.locked(authority_id) as is_mine:
+        if not is_mine and force:
+            raise ListBeingMade()
+        # Another process may have made the round meanwhile.
+        if is_mine and (force or lists_are_due(authority_id=authority_id, now=now)):
+            return _make_round(CertificateAuthority.objects.get(id=authority_id), actor, now, force)
     return None
 
 
@@ -118,25 +107,16 @@ def lists_are_due(*, authority_id: UUID, now: datetime) -> bool:
     )
 
 
-def _begin(authority_id: UUID, now: datetime, force: bool) -> PublicationRound | None:
-    """Take the next number and mark what has changed as part of it; None if no round is due."""
-    if not force and not lists_are_due(authority_id=authority_id, now=now):
-        return None
+def _begin(authority: CertificateAuthority, now: datetime) -> CrlWindow:
+    """Take the next number and mark what has changed as part of it."""
     with environments.atomic():
-        authority = CertificateAuthority.objects.locked().get(id=authority_id)
-        newest = _newest(authority)
+        authority.refresh_from_db(from_queryset=CertificateAuthority.objects.locked())
         authority.crl_number += 1
         authority.save(update_fields=["crl_number"])
     this_update = now.replace(microsecond=0)
     window = CrlWindow(authority.crl_number, this_update, this_update + settings.CRL_VALIDITY)
     _mark(authority, window)
-    shards = _shards_to_make(authority, newest, now, force)
-    base_number = None
-    if authority.role != AuthorityRole.ROOT:
-        # The oldest full list still valid: the delta then adds to it and to every later one.
-        full = RevocationList.objects.filter(authority=authority, scope=FULL, next_update__gt=now)
-        base_number = full.order_by("number").values_list("number", flat=True).first()
-    return PublicationRound(authority, window, shards, base_number)
+    return window
 
 
 def _mark(authority: CertificateAuthority, window: CrlWindow) -> None:
@@ -160,7 +140,7 @@ def _mark(authority: CertificateAuthority, window: CrlWindow) -> None:
 
 def _shards_to_make(
     authority: CertificateAuthority, newest: dict[str, RevocationList], now: datetime, force: bool
-) -> tuple[int, ...]:
+) -> list[int]:
     since = authority.crl_completed
     revoked = Certificate.objects.filter(authority=authority, status="revoked", first_crl_number__gt=since)
     ended = EndedHold.objects.filter(authority=authority, end_crl_number__gt=since)
@@ -168,30 +148,35 @@ def _shards_to_make(
         *revoked.order_by().values_list("crl_shard", flat=True).distinct(),
         *ended.order_by().values_list("certificate__crl_shard", flat=True).distinct(),
     }
-    return tuple(
+    return [
         shard
         for shard, name in enumerate(_shard_names(authority))
         if force or shard in changed or name not in newest or _has_aged(newest[name], now)
-    )
+    ]
 
 
-def _make_round(begun: PublicationRound, actor: Actor, now: datetime) -> RevocationList:
+def _make_round(authority: CertificateAuthority, actor: Actor, now: datetime, force: bool) -> RevocationList:
     """Make the lists of a round, the full list last: clients that see it find the others there."""
-    authority, issuer = begun.authority, begun.authority.as_issuer
+    newest, issuer = _newest(authority), authority.as_issuer
+    window = _begin(authority, now)
     is_root = authority.role == AuthorityRole.ROOT
     # A list names a distribution point only if all its certificates do: those of several shards name
     # different ones, and a root, which `openssl verify -crl_check_all` looks up on its own list, names none.
     url = None if is_root or authority.crl_shards else authority.crl_url
     delta_url = None if is_root else f"{authority.crl_url}/{DELTA}"
-    for shard in begun.shards:
-        _make(begun, ListScope(shard_name(shard), issuer.shard_url(shard), shard=shard))
-    if begun.base_number is None:
+    shards = _shards_to_make(authority, newest, now, force)
+    # The base is the oldest full list still valid: the delta adds to it and to every later one.
+    valid = RevocationList.objects.filter(authority=authority, scope=FULL, next_update__gt=now)
+    base_number = None if is_root else valid.order_by("number").values_list("number", flat=True).first()
+    for shard in shards:
+        _make(authority, window, ListScope(shard_name(shard), issuer.shard_url(shard), shard=shard))
+    if base_number is None:
         RevocationList.objects.filter(authority=authority, scope=DELTA).delete()
     else:
-        _make(begun, ListScope(DELTA, url, base_number=begun.base_number))
-    full = _make(begun, ListScope(FULL, url, delta_url))
+        _make(authority, window, ListScope(DELTA, url, base_number=base_number))
+    full = _make(authority, window, ListScope(FULL, url, delta_url))
     with environments.atomic():
-        authority.crl_completed = begun.window.number
+        authority.crl_completed = window.number
         authority.save(update_fields=["crl_completed"])
         auditlog.record(
             of=authority,
@@ -201,7 +186,7 @@ def _make_round(begun: PublicationRound, actor: Actor, now: datetime) -> Revocat
                 "number": full.number,
                 "entries": full.entry_count,
                 "next_update": full.next_update.isoformat(),
-                "shards": list(begun.shards),
+                "shards": shards,
             },
             actor=actor,
             now=now,
@@ -209,8 +194,7 @@ def _make_round(begun: PublicationRound, actor: Actor, now: datetime) -> Revocat
     return full
 
 
-def _make(begun: PublicationRound, scope: ListScope) -> RevocationList:
-    authority, window = begun.authority, begun.window
+def _make(authority: CertificateAuthority, window: CrlWindow, scope: ListScope) -> RevocationList:
     count, entries = read_entries(
         authority=authority, window=window, scope=scope, period=settings.CRL_VALIDITY
     )

@@ -15,8 +15,6 @@ from compliance.core.commands import ServiceCommand
 from compliance.core.errors import Invalid
 from compliance.core.identifiers import parse_id
 
-TOLD_ENTRIES = 100_000
-
 
 class Command(ServiceCommand):
     help = (
@@ -38,14 +36,8 @@ class Command(ServiceCommand):
             raise Invalid("--tenant must be a UUID")
         filters = EntryFilters.read({name: options[name] for name in NAMES if options[name] is not None})
         export = open_export(tenant_id=tenant_id, filters=filters, form=FORMATS[options["format"]], now=now)
-        told = 0
         with closing(export), _opened(options["output"]) as out:
-            for piece in export:
-                out.write(piece)
-                if export.count - told >= TOLD_ENTRIES:
-                    told = export.count
-                    self.stderr.write(f"{told:,} entries")
-        self.stderr.write(f"{export.count:,} entries exported")
+            out.writelines(export)
 
 
 @contextmanager
