@@ -235,7 +235,18 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         answer = super().changelist_view(request, extra_context)
         if isinstance(answer, TemplateResponse) and answer.context_data is not None:
-            answer.context_data["actions_list"] = [self._export_button(request, name) for name in FORMATS]
+            query = _filters(request).urlencode()
+            answer.context_data["actions_list"] = [
+                {
+                    "title": EXPORTS[name],
+                    "icon": "download",
+                    "variant": ActionVariant.DEFAULT,
+                    "attrs": {},
+                    "dialog": None,
+                    "path": f"{reverse('admin:auditlog_auditentry_export', args=[name])}?{query}",
+                }
+                for name in FORMATS
+            ]
         return answer
 
     def get_urls(self) -> list[URLPattern]:
@@ -327,17 +338,6 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
         tenants = access_of(request).tenants_for(self.view_roles)
         chosen = parse_id(request.GET.get("tenant", ""))
         return chosen if tenants is None or chosen in tenants else None
-
-    def _export_button(self, request: HttpRequest, name: str) -> dict[str, Any]:
-        address = reverse("admin:auditlog_auditentry_export", args=[name])
-        return {
-            "title": EXPORTS[name],
-            "icon": "download",
-            "variant": ActionVariant.DEFAULT,
-            "attrs": {},
-            "dialog": None,
-            "path": f"{address}?{_filters(request).urlencode()}",
-        }
 
     def _entry(self, request: HttpRequest, object_id: str) -> AuditEntry:
         entry: AuditEntry | None = self.get_object(request, object_id)

@@ -114,7 +114,13 @@ def gather(*, now: datetime) -> int:
         _note_state(answer, newest, now)
     cosignatures = [each.cosignature for each in answers.values() if each.cosignature is not None]
     if cosignatures:
-        _add(newest.size, cosignatures, rules)
+        with environments.atomic():
+            head = SignedHead.objects.select_for_update().get(size=newest.size)
+            known = {(signature.name, signature.key_id) for signature in Note.parse(head.note).signatures}
+            new = [each for each in cosignatures if (each.name, each.key_id) not in known]
+            head.note += "".join(cosignature.line() for cosignature in new)
+            head.has_quorum = is_witnessed(head, rules)
+            head.save(update_fields=["note", "has_quorum"])
     return len(cosignatures)
 
 
@@ -210,13 +216,3 @@ def _note_state(answer: WitnessAnswer, newest: SignedHead, now: datetime) -> Non
     else:
         log.warning("witness %s did not cosign %d: %s", name, newest.size, answer.problem)
     WitnessState.objects.update_or_create(name=name, defaults=fields)
-
-
-def _add(size: int, cosignatures: Sequence[Signature], rules: Policy) -> None:
-    with environments.atomic():
-        head = SignedHead.objects.select_for_update().get(size=size)
-        known = {(signature.name, signature.key_id) for signature in Note.parse(head.note).signatures}
-        new = [each for each in cosignatures if (each.name, each.key_id) not in known]
-        head.note += "".join(cosignature.line() for cosignature in new)
-        head.has_quorum = is_witnessed(head, rules)
-        head.save(update_fields=["note", "has_quorum"])

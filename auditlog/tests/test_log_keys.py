@@ -2,7 +2,6 @@
 
 import io
 import json
-from base64 import b64decode
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,7 +15,6 @@ from auditlog.errors import LogKeyRotationUnderWay, LogKeysMissing
 from auditlog.models import AuditEntry, LogKey
 from auditlog.sealing import keys
 from auditlog.tasks import drop_expired
-from auditlog.tlog.lines import SignatureInvalid
 from auditlog.vocabulary import SERVICE_TENANT_ID, Actor
 from compliance.core import environments
 from compliance.core.environments import Environment
@@ -30,8 +28,6 @@ ACTOR = Actor.system("test")
 START = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 CHECKPOINT = "service.example/v1/audit-log\n1\nAAAA\n"
-SUM_GOLANG_ORG = "sum.golang.org+033de0ae+Ac4zctda0e5eza+HJyk9SxEdh+s3Ux18htTTAD8OuAn8"
-"""The published key of Go's checksum database."""
 
 
 def bootstrap(at: datetime = START) -> LogKey:
@@ -55,12 +51,6 @@ def keys_in_the_token() -> set[str]:
     return {key.uri for key in backend_for(Environment.LIVE).list_keys(keys.LABEL)}
 
 
-def test_verifier_key_is_that_of_a_known_log() -> None:
-    public = b64decode(SUM_GOLANG_ORG.split("+", 2)[2])[1:]
-
-    assert keys.verifier_key(LogKey(name="sum.golang.org", public_key=public)).encode() == SUM_GOLANG_ORG
-
-
 def test_bootstrap_makes_one_key_once_and_audits_it(settings: Settings) -> None:
     settings.AUDIT_LOG_ORIGIN = "service.example/v1/audit-log"
 
@@ -72,16 +62,6 @@ def test_bootstrap_makes_one_key_once_and_audits_it(settings: Settings) -> None:
     assert audited("log_key.created") == [
         {"vkey": keys.verifier_key(first).encode(), "active_from": START.isoformat(), "retired_at": None}
     ]
-
-
-def test_signature_verifies_by_the_stored_public_key() -> None:
-    key = bootstrap()
-
-    (signature,) = keys.sign(CHECKPOINT, now=START)
-
-    keys.verifier_key(key).verify(CHECKPOINT, signature)
-    with pytest.raises(SignatureInvalid):
-        keys.verifier_key(key).verify(CHECKPOINT + "x", signature)
 
 
 def test_sandbox_has_a_key_and_a_name_of_its_own() -> None:

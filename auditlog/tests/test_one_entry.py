@@ -2,12 +2,10 @@
 
 from datetime import timedelta
 from pathlib import Path
-from uuid import UUID
 
 import pytest
 from pytest_django.fixtures import Settings
 
-from auditlog import services
 from auditlog.disposal import erasing
 from auditlog.errors import EntryNotFound
 from auditlog.leaves import ERASABLE
@@ -15,14 +13,13 @@ from auditlog.models import AuditEntry, Leaf
 from auditlog.sealing import keys, sealer
 from auditlog.sealing.tree import StoredTiles, latest_checkpoint
 from auditlog.submitting import gathering
-from auditlog.tests.factories import ACTOR, make_log_key, seal_and_sign
+from auditlog.tests.factories import ACTOR, make_entry, make_log_key, seal_and_sign
 from auditlog.tests.log_keys import SigningKey, signed
 from auditlog.tests.witness_process import WitnessProcess
 from auditlog.tests.witnessed import grow, unguarded, write_policy
 from auditlog.tlog.checkpoints import Checkpoint
 from auditlog.tlog.policy import Policy
 from auditlog.verifying.one_entry import CheckedStep, EntryCheck, StepOutcome, verify
-from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
@@ -31,18 +28,6 @@ from compliance.stores import sql
 
 CONTENTS, PATH, SIGNATURE = "Contents of the entry", "Path to the checkpoint", "Signature of the log"
 INTACT = ["Place in the tree", CONTENTS, PATH, SIGNATURE]
-
-
-def make_entry() -> AuditEntry:
-    return services.record(
-        tenant_id=new_id(),
-        action=AuditAction.DELEGATION_ISSUED,
-        affected_id="agent",
-        description="for Grace",
-        metadata={"chain": [{"sub": "grace@example.com", "type": "human"}]},
-        actor=Actor.person(UUID(int=7)),
-        now=now(),
-    )
 
 
 def make_sealed_entry() -> AuditEntry:

@@ -31,11 +31,12 @@ WHERE l.erased IS NOT NULL AND jsonb_typeof(l.erased) = 'object' AND NOT EXISTS 
     AND e.affected_id = l.entry_id::text AND coalesce(e.metadata -> 'parts' ? part, true)
 ) ORDER BY l.index LIMIT %s
 """
-_COUNTS: Final = """
+COUNTS: Final = """
 SELECT (SELECT count(*) FROM auditlog_tile WHERE level = 0), (SELECT count(*) FROM auditlog_pendingentry),
     (SELECT count(*) FROM auditlog_leaf, jsonb_object_keys(erased)
      WHERE erased IS NOT NULL AND jsonb_typeof(erased) = 'object')
 """
+"""Of tiles of leaves, entries that wait to be sealed, and erased parts of entries."""
 _DROPS: Final = """
 SELECT (metadata ->> 'from')::bigint, (metadata ->> 'to')::bigint FROM auditlog_auditentry
 WHERE event_type = 'audit.dropped' AND metadata ->> 'from' ~ '^[0-9]{1,18}$'
@@ -44,12 +45,6 @@ AND metadata ->> 'to' ~ '^[0-9]{1,18}$' ORDER BY 2 DESC, 1
 _TILES: Final = """
 SELECT level, count(*), max(index), sum(octet_length(hashes)) FROM auditlog_tile GROUP BY level ORDER BY level
 """
-
-
-def counts() -> tuple[int, int, int]:
-    """Count tiles of leaves, entries that wait to be sealed, and erased parts of entries."""
-    leaf_tiles, queued, erased = sql.query(_COUNTS)[0]
-    return leaf_tiles, queued, erased
 
 
 def flaws(head: TreeHead) -> Iterator[Flaw]:

@@ -12,6 +12,7 @@ from typing import Final
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import QuerySet
 
 from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
@@ -25,7 +26,7 @@ from certificates.models import (
     RevocationList,
     RevocationListPart,
 )
-from certificates.querysets import CertificateQuerySet, EndedHoldQuerySet
+from certificates.querysets import CertificateQuerySet
 from compliance.core import environments
 from compliance.keys.registry import rsa_private_key
 from compliance.stores import session_locks, sql
@@ -98,12 +99,12 @@ def lists_are_due(*, authority_id: UUID, now: datetime) -> bool:
     """Whether a CA has a list to make: missing, aged or unfinished, or a change that is on no list yet."""
     authority = CertificateAuthority.objects.get(id=authority_id)
     newest = _newest(authority)
-    unpublished = (_listable(authority, now).unpublished(), _ended_holds(authority, now).unpublished())
+    unlisted = (_unlisted(authority, now), _ended_holds(authority, now))
     return (
         authority.crl_completed != authority.crl_number
         or bool({FULL, *_shard_names(authority)} - newest.keys())
         or any(_has_aged(found, now) for found in newest.values())
-        or any(rows.exists() for rows in unpublished)
+        or any(rows.exists() for rows in unlisted)
     )
 
 
@@ -126,7 +127,7 @@ def _mark(authority: CertificateAuthority, window: CrlWindow) -> None:
     then has the end of its old hold in this round and its new hold in a later one. The other order would put
     the end of the old hold last, as if the new one had ended.
     """
-    unmarked = _listable(authority, window.this_update).unpublished()
+    unmarked = _unlisted(authority, window.this_update)
     while True:
         batch = unmarked.order_by().values("id")[:MARK_BATCH]
         # Revoked, again: a row may have been released while this statement waited for its lock.
@@ -134,7 +135,7 @@ def _mark(authority: CertificateAuthority, window: CrlWindow) -> None:
         marked = rows.update(first_crl_number=window.number)
         if marked < MARK_BATCH:
             break
-    ended = _ended_holds(authority, window.this_update).unpublished()
+    ended = _ended_holds(authority, window.this_update)
     EndedHold.objects.filter(id__in=ended.order_by().values("id")).update(end_crl_number=window.number)
 
 
@@ -212,7 +213,12 @@ def _make(authority: CertificateAuthority, window: CrlWindow, scope: ListScope) 
         with sql.driver_cursor() as cursor:
             for position, start in enumerate(range(0, len(der), PART_OCTETS)):
                 cursor.execute(_WRITE, (made.id, position, der[start : start + PART_OCTETS]))
-        _delete_old(made)
+        # Octets that no client can ask for, and rows whose list no delta has as its base.
+        lists = RevocationList.objects.filter(authority=authority, scope=scope.name)
+        kept = list(lists.order_by("-number").values_list("id", flat=True)[:KEPT_BODIES])
+        stale = lists.exclude(id__in=kept)
+        RevocationListPart.objects.filter(revocation_list__in=stale).delete()
+        stale.filter(next_update__lt=made.this_update).delete()
     return made
 
 
@@ -238,15 +244,6 @@ def read_entries(
     return sum(count for count, _ in rows), [octets for _, octets in rows]
 
 
-def _delete_old(newest: RevocationList) -> None:
-    """Delete octets that no client can ask for, and rows whose list no delta has as its base."""
-    lists = RevocationList.objects.filter(authority=newest.authority_id, scope=newest.scope)
-    kept = list(lists.order_by("-number").values_list("id", flat=True)[:KEPT_BODIES])
-    stale = lists.exclude(id__in=kept)
-    RevocationListPart.objects.filter(revocation_list__in=stale).delete()
-    stale.filter(next_update__lt=newest.this_update).delete()
-
-
 def _newest(authority: CertificateAuthority) -> dict[str, RevocationList]:
     lists = RevocationList.objects.filter(authority=authority).exclude(scope=DELTA)
     return {found.scope: found for found in lists.order_by("scope", "-number").distinct("scope")}
@@ -260,12 +257,15 @@ def _shard_names(authority: CertificateAuthority) -> list[str]:
     return [shard_name(shard) for shard in range(authority.crl_shards)]
 
 
-def _listable(authority: CertificateAuthority, now: datetime) -> CertificateQuerySet:
-    """Revoked, and expired at most one list's validity ago (RFC 5280 §3.3)."""
+def _unlisted(authority: CertificateAuthority, now: datetime) -> CertificateQuerySet:
+    """Revoked, on no list yet, and expired at most one list's validity ago (RFC 5280 §3.3)."""
     since = now - settings.CRL_VALIDITY
-    return Certificate.objects.filter(authority=authority, status="revoked", expires_at__gte=since)
+    revoked = Certificate.objects.filter(authority=authority, status="revoked", expires_at__gte=since)
+    return revoked.filter(first_crl_number=None)
 
 
-def _ended_holds(authority: CertificateAuthority, now: datetime) -> EndedHoldQuerySet:
+def _ended_holds(authority: CertificateAuthority, now: datetime) -> QuerySet[EndedHold]:
+    """Holds that lists have shown, but not yet their end."""
     since = now - settings.CRL_VALIDITY
-    return EndedHold.objects.filter(authority=authority, certificate__expires_at__gte=since)
+    shown = EndedHold.objects.filter(hold_crl_number__isnull=False, end_crl_number=None)
+    return shown.filter(authority=authority, certificate__expires_at__gte=since)

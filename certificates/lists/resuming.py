@@ -41,7 +41,6 @@ class KeptList:
 
     authority: CertificateAuthority
     number: int
-    this_update: datetime
     revoked: dict[str, ListedRevocation]
 
 
@@ -97,7 +96,7 @@ def recognized(crl: x509.CertificateRevocationList) -> KeptList | None:
         if code is not ReasonFlags.remove_from_crl:
             revoked[format_serial(entry.serial_number)] = entry.revocation_date_utc, code
     number = crl.extensions.get_extension_for_class(x509.CRLNumber).value.crl_number
-    return KeptList(authority, number, crl.last_update_utc, revoked)
+    return KeptList(authority, number, revoked)
 
 
 def gap(kept: KeptList, *, now: datetime) -> ListGap:

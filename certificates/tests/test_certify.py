@@ -136,16 +136,13 @@ def test_second_certificate_is_409(client: ApiClient, tenant: Tenant) -> None:
     assert (answer.status_code, answer.json()) == (409, {"error": "Agent already has an active certificate"})
 
 
-def test_retired_agent_is_422(client: ApiClient, tenant: Tenant) -> None:
-    answer = certify(client, make_retired_agent(tenant))
+@pytest.mark.parametrize(
+    ("make", "status"), [(make_retired_agent, "retired"), (make_suspended_agent, "suspended")]
+)
+def test_stopped_agent_is_422(client: ApiClient, tenant: Tenant, make: Any, status: str) -> None:
+    answer = certify(client, make(tenant))
 
-    assert (answer.status_code, answer.json()) == (422, {"error": "Cannot certify a retired agent"})
-
-
-def test_suspended_agent_is_422(client: ApiClient, tenant: Tenant) -> None:
-    answer = certify(client, make_suspended_agent(tenant))
-
-    assert (answer.status_code, answer.json()) == (422, {"error": "Cannot certify a suspended agent"})
+    assert (answer.status_code, answer.json()) == (422, {"error": f"Cannot certify a {status} agent"})
 
 
 def test_agent_without_an_owner_is_422_where_the_tenant_requires_one(

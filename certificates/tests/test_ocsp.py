@@ -13,17 +13,21 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import ocsp
-from cryptography.x509.oid import AuthorityInformationAccessOID, ExtendedKeyUsageOID
+from cryptography.x509.oid import ExtendedKeyUsageOID
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agents.tests.factories import make_agent
-from certificates import services
 from certificates.models import Certificate, CertificateAuthority, OcspResponder
 from certificates.ocsp import responders
 from certificates.pki.serials import new_serial
 from certificates.tests import outside
-from certificates.tests.factories import make_authorities, make_certificate, make_revoked_certificate
+from certificates.tests.factories import (
+    make_authorities,
+    make_certificate,
+    make_revoked_certificate,
+    revoke_certificate,
+)
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
@@ -105,9 +109,7 @@ def test_openssl_is_satisfied(api: ApiClient, tenant: Tenant, tmp_path: Path) ->
 def test_answer_says_how_the_certificate_stands(api: ApiClient, tenant: Tenant) -> None:
     certificate = make_certificate(make_agent(tenant))
     before = ask(api, question(certificate))
-    services.revoke(
-        tenant_id=tenant.id, certificate_id=certificate.id, reason="superseded", actor=ACTOR, now=now()
-    )
+    revoke_certificate(certificate, reason="superseded")
 
     after = ask(api, question(certificate, hash_algorithm=hashes.SHA256(), nonce=b"n" * 32))
 
@@ -166,17 +168,6 @@ def test_the_request_in_an_address_has_one_spelling(api: ApiClient, tenant: Tena
     for other in (spelled, spelled[:-1] + following + padding, text.decode() + "="):
         answer = api.get("/v1/ocsp/" + quote(other, safe=""))
         assert ocsp.load_der_ocsp_response(answer.content).response_status.name == "MALFORMED_REQUEST"
-
-
-def test_certificates_name_the_responder(api: ApiClient, tenant: Tenant) -> None:
-    certificate = make_certificate(make_agent(tenant))
-    access = leaf_of(certificate).extensions.get_extension_for_class(x509.AuthorityInformationAccess).value
-    urls = [
-        item.access_location.value for item in access
-        if item.access_method == AuthorityInformationAccessOID.OCSP
-    ]  # fmt: skip
-
-    assert [url.split("/", 3)[3] for url in urls] == ["v1/ocsp"]
 
 
 def test_serials_never_issued_are_unknown(api: ApiClient, tenant: Tenant) -> None:

@@ -19,6 +19,7 @@ from certificates.tests.factories import (
     make_certificate,
     make_past_end,
     reinstate_agent,
+    retire_agent,
     revoke_certificate,
     suspend_agent,
 )
@@ -75,26 +76,6 @@ def test_an_overlap_that_was_revoked_does_not_delay_renewals(client: ApiClient, 
     assert (fresh(first).status, second.status) == ("active", "active")
 
 
-def test_without_overlap_the_old_one_is_superseded_at_once(
-    client: ApiClient, api: ApiClient, tenant: Tenant
-) -> None:
-    old = make_certificate(make_agent(tenant), at=now() - HOUR)
-
-    new = renew(client, old, 0)
-
-    assert statuses(api, old, new) == ["revoked", "active"]
-    assert fresh(old).revocation_code == "superseded"
-
-
-def test_body_may_be_left_out(client: ApiClient, tenant: Tenant) -> None:
-    old = make_certificate(make_agent(tenant), at=now() - HOUR)
-
-    answer = client.post(f"/v1/certificates/{old.id}/renew")
-
-    assert answer.status_code == 201
-    assert fresh(old).status == "revoked"
-
-
 def test_overlap_ends_with_a_successor_that_lives_shorter(
     client: ApiClient, tenant: Tenant, settings: Any
 ) -> None:
@@ -139,12 +120,7 @@ def test_another_renewal_ends_the_overlap_before(client: ApiClient, api: ApiClie
     [
         pytest.param(revoke_certificate, id="revoked"),
         pytest.param(lambda new: suspend_agent(new.agent), id="suspended"),
-        pytest.param(
-            lambda new: services.retire_agent(
-                tenant_id=new.tenant_id, agent_id=new.agent_id, reason="over", actor=ACTOR, now=now()
-            ),
-            id="retired",
-        ),
+        pytest.param(lambda new: retire_agent(new.agent), id="retired"),
     ],
 )
 def test_stop_in_the_overlap_hits_both(

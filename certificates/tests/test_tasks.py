@@ -77,14 +77,6 @@ def test_expiry_runs_by_the_clock(tenant: Tenant) -> None:
     assert certificate.status == "expired"
 
 
-def test_pool_is_filled(settings: Settings) -> None:
-    settings.KEY_POOL_SIZE = 1
-
-    run(tasks.fill_key_pool)
-
-    assert PooledKey.objects.count() == 1
-
-
 def test_one_worker_fills_at_a_time(settings: Settings) -> None:
     settings.KEY_POOL_SIZE = 1
     other = connections[environments.alias()].copy()

@@ -1,7 +1,6 @@
 """Agents' keys that the HSM wraps and the database stores: issued, used, swapped, wrapped anew, deleted."""
 
-import io
-import json
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -9,7 +8,6 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
-from django.core.management import call_command
 from django.db import IntegrityError
 
 from agents.tests.factories import ACTOR, make_agent
@@ -29,12 +27,18 @@ from certificates.models import (
 )
 from certificates.public import messages
 from certificates.tests.factories import (
+    lost,
     make_authorities,
     make_certificate,
     make_intent,
     make_past_end,
     reinstate_agent,
+    renew_certificate,
+    retire_agent,
+    revoke_certificate,
+    suspend_agent,
 )
+from certificates.tests.test_commands import run
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
@@ -92,13 +96,6 @@ def verify(certificate: Certificate, signature: bytes) -> None:
 
 def wrapping_keys() -> set[str]:
     return {key.uri for key in backend_for(environments.current()).list_keys(wrapped_keys.LABEL)}
-
-
-def rotate() -> dict[str, Any]:
-    out = io.StringIO()
-    call_command("wrapping_key_rotate", "--json", stdout=out, stderr=io.StringIO())
-    shown: dict[str, Any] = json.loads(out.getvalue())
-    return shown
 
 
 def test_certificate_says_that_its_key_is_wrapped(client: ApiClient, tenant: Tenant) -> None:
@@ -204,39 +201,33 @@ def test_damaged_record_answers_503_in_the_envelope(client: ApiClient, tenant: T
     assert answer.json() == {"error": KeyMismatch.message}
 
 
-@pytest.mark.parametrize("end", ["revoke", "retire", "renew", "expire"])
-def test_ended_certificate_leaves_no_key(tenant: Tenant, end: str) -> None:
-    certificate = certify(tenant)
-    common: dict[str, Any] = {"tenant_id": tenant.id, "actor": ACTOR, "now": now()}
+def expire(certificate: Certificate) -> None:
+    make_past_end(certificate)
+    services.expire_due(now=now())
 
-    if end == "revoke":
-        services.revoke(certificate_id=certificate.id, reason="keyCompromise", **common)
-    elif end == "retire":
-        services.retire_agent(agent_id=certificate.agent_id, reason="done", **common)
-    elif end == "renew":
-        issuance.renew(certificate_id=certificate.id, **common)
-    else:
-        make_past_end(certificate)
-        services.expire_due(now=now())
+
+@pytest.mark.parametrize(
+    "end",
+    [revoke_certificate, lambda certificate: retire_agent(certificate.agent), renew_certificate, expire],
+    ids=["revoked", "retired", "renewed", "expired"],
+)
+def test_ended_certificate_leaves_no_key(tenant: Tenant, end: Callable[[Certificate], object]) -> None:
+    certificate = certify(tenant)
+
+    end(certificate)
 
     assert not is_stored(certificate)
 
 
 def test_hold_keeps_the_key_and_the_final_revocation_deletes_it(tenant: Tenant) -> None:
     certificate = certify(tenant)
-    common: dict[str, Any] = {
-        "tenant_id": tenant.id,
-        "agent_id": certificate.agent_id,
-        "actor": ACTOR,
-        "now": now(),
-    }
 
-    services.suspend_agent(reason="under review", **common)
+    suspend_agent(certificate.agent)
     assert is_stored(certificate)
     reinstate_agent(certificate.agent)
     assert signs(Certificate.objects.get(id=certificate.id))
-    services.suspend_agent(reason="under review", **common)
-    services.retire_agent(reason="done", **common)
+    suspend_agent(certificate.agent)
+    retire_agent(certificate.agent)
 
     assert not is_stored(certificate)
 
@@ -244,27 +235,15 @@ def test_hold_keeps_the_key_and_the_final_revocation_deletes_it(tenant: Tenant) 
 def test_failed_revocation_keeps_the_key(tenant: Tenant) -> None:
     certificate = certify(tenant)
 
-    class Interrupted(Exception):
-        pass
-
-    def revoke_and_fail() -> None:
-        with environments.atomic():
-            services.revoke(
-                tenant_id=tenant.id, certificate_id=certificate.id, reason="x", actor=ACTOR, now=now()
-            )
-            raise Interrupted
-
-    with pytest.raises(Interrupted):
-        revoke_and_fail()
+    with lost():
+        revoke_certificate(certificate)
 
     assert is_stored(certificate)
 
 
 def test_records_that_nothing_can_use_are_deleted(tenant: Tenant) -> None:
     certified, held = certify(tenant), certify(tenant)
-    services.suspend_agent(
-        tenant_id=tenant.id, agent_id=held.agent_id, reason="under review", actor=ACTOR, now=now()
-    )
+    suspend_agent(held.agent)
     make_past_end(held)
     pooled = PooledKey.objects.get()
     later = now() + timedelta(hours=2)
@@ -294,7 +273,7 @@ def test_unfinished_issuance_puts_its_wrapped_key_back(tenant: Tenant) -> None:
 def test_rotation_wraps_every_key_anew(tenant: Tenant) -> None:
     certificate, before = certify(tenant), wrapped_keys.current()
 
-    shown = rotate()
+    shown = run("wrapping_key_rotate")
 
     assert shown["wrapped"] == 3
     assert wrapped_keys.current() != before
