@@ -28,12 +28,7 @@ from certificates.tests.factories import (
     make_carded_agent,
     make_certificate,
     make_certified_agent,
-    make_past_end,
-    reinstate_agent,
     renew_certificate,
-    retire_agent,
-    revoke_certificate,
-    suspend_agent,
 )
 from compliance.core import environments
 from compliance.core.clock import now
@@ -173,46 +168,11 @@ def test_card_is_published_and_withdrawn_by_patch(api: ApiClient, client: ApiCli
     assert get(api, agent).status_code == 404
 
 
-def _revoke(agent: Agent) -> None:
-    revoke_certificate(Certificate.objects.get(agent=agent))
-
-
-def _expire(agent: Agent) -> None:
-    make_past_end(Certificate.objects.get(agent=agent))
-
-
-@pytest.mark.parametrize("stop", [suspend_agent, _revoke, retire_agent, _expire])
-def test_stopped_agents_card_is_not_served(
-    api: ApiClient, tenant: Tenant, stop: Callable[[Agent], object]
-) -> None:
-    agent = make_carded_agent(tenant)
-    assert get(api, agent).status_code == 200
-
-    stop(agent)
-
-    assert get(api, agent).status_code == 404
-    document = api.get(f"/1.0/identifiers/{agent.did}").json()["didDocument"] or {}
-    assert "verificationMethod" not in document
-
-
-def test_reinstated_agents_card_is_served_again_as_it_was(api: ApiClient, tenant: Tenant) -> None:
-    agent = make_carded_agent(tenant)
-    before = shown(api, agent)
-    suspend_agent(agent)
-    reinstate_agent(agent)
-
-    assert shown(api, agent) == before
-
-
 @pytest.mark.parametrize("metadata", [None, {"permitted_actions": []}, {"scopes": ["read"]}])
 def test_agent_that_declares_no_action_has_no_card(
     api: ApiClient, tenant: Tenant, metadata: dict[str, Any] | None
 ) -> None:
     assert get(api, make_carded_agent(tenant, metadata=metadata)).status_code == 404
-
-
-def test_uncertified_agent_has_no_card(api: ApiClient, tenant: Tenant) -> None:
-    assert get(api, make_agent(tenant, agent_card=CARD)).status_code == 404
 
 
 def test_sandbox_agents_card_is_signed_in_the_sandbox(api: ApiClient, tenant: Tenant) -> None:

@@ -171,24 +171,6 @@ def test_database_keeps_one_current_certificate_of_an_agent(tenant: Tenant) -> N
         )
 
 
-def test_released_certificate_leaves_every_list(api: ApiClient, tenant: Tenant) -> None:
-    certificate = make_held_certificate(tenant)
-    authority, serial = certificate.authority, certificate.serial_number
-    parts = ("", f"/{certificate.crl_shard}", "/delta")
-
-    publish_now(authority)
-    held = [lines_of(api, authority, part) for part in parts]
-    reinstate_agent(certificate.agent)
-    published = publish_now(authority)
-    released = [lines_of(api, authority, part) for part in parts]
-
-    assert held == [{serial: "certificateHold"}] * 3
-    assert published is not None
-    assert released == [{}, {}, {serial: "removeFromCRL"}]
-    assert findings(authority) == []
-    assert publish_now(authority) is None
-
-
 def test_hold_that_no_list_told_of_needs_no_list_for_its_end(tenant: Tenant) -> None:
     certificate = make_held_certificate(tenant)
 

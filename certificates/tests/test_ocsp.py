@@ -25,6 +25,7 @@ from certificates.tests import outside
 from certificates.tests.factories import (
     make_authorities,
     make_certificate,
+    make_held_certificate,
     make_revoked_certificate,
     revoke_certificate,
 )
@@ -79,11 +80,16 @@ def ask(api: ApiClient, der: bytes) -> Any:
 
 def test_openssl_is_satisfied(api: ApiClient, tenant: Tenant, tmp_path: Path) -> None:
     good, revoked = make_certificate(make_agent(tenant)), make_revoked_certificate(tenant)
+    held = make_held_certificate(tenant)
     (tmp_path / "chain").write_text(api.get("/v1/ca", Accept="text/plain").content.decode())
     issuer = outside.write_pem(tmp_path / "issuer", issuer_of(good))
 
-    for certificate, verdict in ((good, "good"), (revoked, "revoked")):
-        leaf = outside.write_pem(tmp_path / verdict, leaf_of(certificate))
+    for certificate, verdict, reason in (
+        (good, "good", ""),
+        (revoked, "revoked", "keyCompromise"),
+        (held, "revoked", "certificateHold"),
+    ):
+        leaf = outside.write_pem(tmp_path / certificate.serial_number, leaf_of(certificate))
         request, response = tmp_path / "request", tmp_path / "response"
         named: list[str | Path] = ["-issuer", issuer, "-cert", leaf]
         outside.openssl("ocsp", *named, "-reqout", request)
@@ -103,7 +109,7 @@ def test_openssl_is_satisfied(api: ApiClient, tenant: Tenant, tmp_path: Path) ->
         found = outside.openssl("ocsp", *named, *checked, "-respin", response, "-no_intern")
 
         assert f"{leaf}: {verdict}" in found
-        assert ("Reason: keyCompromise" in found) is (verdict == "revoked")
+        assert found.partition("Reason: ")[2].partition("\n")[0] == reason
 
 
 def test_answer_says_how_the_certificate_stands(api: ApiClient, tenant: Tenant) -> None:
