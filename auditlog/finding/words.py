@@ -43,7 +43,7 @@ def saying(entries: QuerySet[Any], text: str, *, tenants: Collection[UUID] | Non
     All of the entries must be of these `tenants`; None: of any.
     """
     words = [word[:LONGEST_WORD] for word in _WORD.findall(text)][:MOST_WORDS]
-    if not words or tenants == []:
+    if not words or (tenants is not None and not tenants):
         return entries.none()
     beginnings = " & ".join(f"'{word}':*" for word in words)
     wanted: Func = Func(Value(beginnings), template="to_tsquery('simple', %(expressions)s)")

@@ -37,9 +37,13 @@ def assert_proved(entry_id: object) -> None:
     assert root_from_inclusion(sealed.index, head().size, sealed.hash(), path) == head().root
 
 
+@pytest.fixture
+def entry() -> AuditEntry:
+    return make_entry()
+
+
 @pytest.mark.parametrize("parts", [ERASABLE, ("description",), ("actor_id", "metadata")])
-def test_erased_parts_are_gone_and_the_proof_holds(parts: tuple[str, ...]) -> None:
-    entry = make_entry()
+def test_erased_parts_are_gone_and_the_proof_holds(parts: tuple[str, ...], entry: AuditEntry) -> None:
     sealer.seal_all()
 
     erased = erasing.erase(entry_id=entry.id, parts=parts, reason="GDPR 17", actor=ACTOR, now=now())
@@ -60,8 +64,7 @@ def test_erased_parts_are_gone_and_the_proof_holds(parts: tuple[str, ...]) -> No
     assert recorded.metadata["parts"] == erased
 
 
-def test_erased_part_leaves_no_salt_to_guess_it_with() -> None:
-    entry = make_entry()
+def test_erased_part_leaves_no_salt_to_guess_it_with(entry: AuditEntry) -> None:
     sealer.seal_all()
 
     erasing.erase(entry_id=entry.id, parts=["description"], reason="GDPR 17", actor=ACTOR, now=now())
@@ -74,8 +77,7 @@ def test_erased_part_leaves_no_salt_to_guess_it_with() -> None:
     assert list(leaf.erased) == ["description"]
 
 
-def test_second_erasure_takes_the_rest() -> None:
-    entry = make_entry()
+def test_second_erasure_takes_the_rest(entry: AuditEntry) -> None:
     sealer.seal_all()
     erasing.erase(entry_id=entry.id, parts=["description"], reason="first", actor=ACTOR, now=now())
 
@@ -86,9 +88,7 @@ def test_second_erasure_takes_the_rest() -> None:
     assert_proved(entry.id)
 
 
-def test_what_cannot_be_erased_is_refused() -> None:
-    entry = make_entry()
-
+def test_what_cannot_be_erased_is_refused(entry: AuditEntry) -> None:
     with pytest.raises(NotSealedYet):
         erasing.erase(entry_id=entry.id, reason="r", actor=ACTOR, now=now())
     with pytest.raises(EntryNotFound):
@@ -97,8 +97,7 @@ def test_what_cannot_be_erased_is_refused() -> None:
         erasing.erase(entry_id=entry.id, parts=["head"], reason="r", actor=ACTOR, now=now())
 
 
-def test_record_of_an_erasure_keeps_what_it_names() -> None:
-    entry = make_entry()
+def test_record_of_an_erasure_keeps_what_it_names(entry: AuditEntry) -> None:
     sealer.seal_all()
     erasing.erase(entry_id=entry.id, parts=["description"], reason="Ada asked", actor=ACTOR, now=now())
     sealer.seal_all()
@@ -120,9 +119,8 @@ def test_record_of_an_erasure_keeps_what_it_names() -> None:
     ],
 )
 def test_database_erases_what_its_record_names_and_keeps_the_leaf(
-    action: AuditAction, told: list[str], is_leaf: bool, refusal: str
+    action: AuditAction, told: list[str], is_leaf: bool, refusal: str, entry: AuditEntry
 ) -> None:
-    entry = make_entry()
     sealer.seal_all()
     sealed = sealed_entry_of(entry.id)
     assert sealed is not None
@@ -134,8 +132,7 @@ def test_database_erases_what_its_record_names_and_keeps_the_leaf(
         sql.query(erasing.ERASE, [entry.id, ["description"], leaf, services.as_json(made)])
 
 
-def test_tampered_entry_is_not_erased(owned: None) -> None:
-    entry = make_entry()
+def test_tampered_entry_is_not_erased(owned: None, entry: AuditEntry) -> None:
     sealer.seal_all()
     sql.execute("ALTER TABLE auditlog_auditentry DISABLE TRIGGER auditlog_no_change")
     sql.execute("UPDATE auditlog_auditentry SET description = 'Eve' WHERE id = %s", [entry.id])

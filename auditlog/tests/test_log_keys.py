@@ -51,6 +51,11 @@ def keys_in_the_token() -> set[str]:
     return {key.uri for key in backend_for(Environment.LIVE).list_keys(keys.LABEL)}
 
 
+@pytest.fixture
+def old() -> LogKey:
+    return bootstrap()
+
+
 def test_bootstrap_makes_one_key_once_and_audits_it(settings: Settings) -> None:
     settings.AUDIT_LOG_ORIGIN = "service.example/v1/audit-log"
 
@@ -83,8 +88,7 @@ def test_nothing_signs_before_the_first_key() -> None:
     assert keys.verifier_keys(now=START) == []
 
 
-def test_old_and_new_key_sign_while_they_overlap() -> None:
-    old = bootstrap()
+def test_old_and_new_key_sign_while_they_overlap(old: LogKey) -> None:
     new = rotate(START + DAY, overlap=7 * DAY)
 
     assert signing(START + DAY) == [new, old]
@@ -95,8 +99,7 @@ def test_old_and_new_key_sign_while_they_overlap() -> None:
     assert [entry["vkey"] for entry in audited("log_key.retired")] == [keys.verifier_key(old).encode()]
 
 
-def test_keys_that_ever_signed_are_known_with_their_dates() -> None:
-    old = bootstrap()
+def test_keys_that_ever_signed_are_known_with_their_dates(old: LogKey) -> None:
     new = rotate(START + DAY, overlap=7 * DAY)
 
     found = keys.log_keys(START + 365 * DAY)
@@ -118,8 +121,7 @@ def test_compromised_keys_end_at_once() -> None:
     assert signing(START + 2 * DAY) == [new]
 
 
-def test_later_rotation_does_not_prolong_an_older_key() -> None:
-    old = bootstrap()
+def test_later_rotation_does_not_prolong_an_older_key(old: LogKey) -> None:
     rotate(START + DAY, overlap=2 * DAY)
 
     rotate(START + 2 * DAY, overlap=30 * DAY)
@@ -128,15 +130,13 @@ def test_later_rotation_does_not_prolong_an_older_key() -> None:
     assert len(signing(START + 2 * DAY)) == 3
 
 
-def test_log_keeps_its_name(settings: Settings) -> None:
-    old = bootstrap()
+def test_log_keeps_its_name(settings: Settings, old: LogKey) -> None:
     settings.AUDIT_LOG_ORIGIN = "elsewhere.example/log"
 
     assert rotate(START + DAY).name == old.name
 
 
-def test_private_halves_are_destroyed_an_hour_after_their_end() -> None:
-    old = bootstrap()
+def test_private_halves_are_destroyed_an_hour_after_their_end(old: LogKey) -> None:
     new = rotate(START + DAY, overlap=DAY)
 
     assert keys.destroy_ended(now=START + 2 * DAY + HOUR) == 0
@@ -148,8 +148,7 @@ def test_private_halves_are_destroyed_an_hour_after_their_end() -> None:
     assert backend.sign_ed25519(new.key_uri, CHECKPOINT.encode())
 
 
-def test_task_destroys_ended_keys() -> None:
-    old = bootstrap()
+def test_task_destroys_ended_keys(old: LogKey) -> None:
     rotate(START + DAY, overlap=timedelta())
     backend_for(Environment.LIVE).destroy(old.key_uri)  # as a run that was killed leaves it
 

@@ -100,6 +100,11 @@ def check_alone(agent: Agent, card: dict[str, Any]) -> None:
     )
 
 
+@pytest.fixture
+def agent(tenant: Tenant) -> Agent:
+    return make_carded_agent(tenant)
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("wishes", [CARD, RICH])
 def test_card_verifies_with_the_sdk_and_alone(
@@ -134,16 +139,14 @@ def test_card_says_what_the_tenant_and_the_certificate_say(api: ApiClient, tenan
     assert parsed.capabilities.HasField("streaming")
 
 
-def test_header_names_the_key_and_nothing_to_fetch(api: ApiClient, tenant: Tenant) -> None:
-    agent = make_carded_agent(tenant)
+def test_header_names_the_key_and_nothing_to_fetch(api: ApiClient, agent: Agent) -> None:
     serial = Certificate.objects.get(agent=agent).serial_number
 
     assert header_of(shown(api, agent)) == {"alg": "RS256", "kid": f"{agent.did}#{serial}", "typ": "JOSE"}
 
 
-def test_message_signature_over_a_card_is_no_card(api: ApiClient, tenant: Tenant) -> None:
+def test_message_signature_over_a_card_is_no_card(api: ApiClient, agent: Agent) -> None:
     """Whoever may sign messages can't sign a card: the SDK does not look at `typ`."""
-    agent = make_carded_agent(tenant)
     content = {**shown(api, agent), "provider": {"organization": "Forged", "url": "https://evil.example"}}
     del content["signatures"]
     certificate = Certificate.objects.get(agent=agent)
@@ -200,9 +203,7 @@ def signatures(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.usefixtures("committed")
-def test_card_asked_for_at_once_is_signed_once(api: ApiClient, tenant: Tenant, signatures: list[str]) -> None:
-    agent = make_carded_agent(tenant)
-
+def test_card_asked_for_at_once_is_signed_once(api: ApiClient, signatures: list[str], agent: Agent) -> None:
     found = at_once(lambda: get(api, agent).content)
 
     assert len(found) == THREADS
@@ -211,9 +212,8 @@ def test_card_asked_for_at_once_is_signed_once(api: ApiClient, tenant: Tenant, s
 
 
 def test_card_is_signed_anew_when_it_changes(
-    api: ApiClient, client: ApiClient, tenant: Tenant, signatures: list[str]
+    api: ApiClient, client: ApiClient, signatures: list[str], agent: Agent
 ) -> None:
-    agent = make_carded_agent(tenant)
     first = shown(api, agent)
 
     client.patch(f"/v1/agents/{agent.id}", {"description": "Another one"})
@@ -226,8 +226,9 @@ def test_card_is_signed_anew_when_it_changes(
     check_with_sdk(api, agent, second)
 
 
-def test_card_is_signed_anew_after_renewal(api: ApiClient, tenant: Tenant, signatures: list[str]) -> None:
-    agent = make_carded_agent(tenant)
+def test_card_is_signed_anew_after_renewal(
+    api: ApiClient, tenant: Tenant, signatures: list[str], agent: Agent
+) -> None:
     old = Certificate.objects.get(agent=agent)
     before = shown(api, agent)
     make_certificate(make_agent(tenant))  # leaves a key in the pool
@@ -242,8 +243,9 @@ def test_card_is_signed_anew_after_renewal(api: ApiClient, tenant: Tenant, signa
         check_with_sdk(api, agent, before)
 
 
-def test_profile_counts_at_once_and_actions_as_certified(api: ApiClient, tenant: Tenant) -> None:
-    agent = make_carded_agent(tenant)
+def test_profile_counts_at_once_and_actions_as_certified(
+    api: ApiClient, tenant: Tenant, agent: Agent
+) -> None:
     changes = {"name": "renamed", "metadata": {"permitted_actions": ["read", "pay", "drain"]}}
     agents.update(tenant_id=tenant.id, agent_id=agent.id, changes=changes, actor=ACTOR, now=now())
 
@@ -253,8 +255,7 @@ def test_profile_counts_at_once_and_actions_as_certified(api: ApiClient, tenant:
     assert [skill["id"] for skill in card["skills"]] == ["read", "pay"]
 
 
-def test_card_may_be_cached_for_seconds_and_has_a_validator(api: ApiClient, tenant: Tenant) -> None:
-    agent = make_carded_agent(tenant)
+def test_card_may_be_cached_for_seconds_and_has_a_validator(api: ApiClient, agent: Agent) -> None:
     answer = get(api, agent)
 
     again = get(api, agent, If_None_Match=answer["ETag"])

@@ -51,6 +51,11 @@ def number_of(der: bytes) -> int:
     return crl.extensions.get_extension_for_class(x509.CRLNumber).value.crl_number
 
 
+@pytest.fixture
+def certificate(tenant: Tenant) -> Certificate:
+    return make_certificate(make_agent(tenant))
+
+
 def test_next_number_exceeds_all_that_can_have_been_published() -> None:
     authority = make_authorities()
     published()
@@ -93,8 +98,7 @@ def test_lists_from_before_are_no_base_of_a_delta() -> None:
     assert RevocationList.objects.latest_of(authority, "delta").base_number == first.number
 
 
-def test_lost_revocation_is_found_and_made_again_with_its_date(tenant: Tenant) -> None:
-    certificate = make_certificate(make_agent(tenant))
+def test_lost_revocation_is_found_and_made_again_with_its_date(certificate: Certificate) -> None:
     with lost():
         revoked_at = revoke_certificate(certificate).revoked_at
         der = published()
@@ -112,8 +116,7 @@ def test_lost_revocation_is_found_and_made_again_with_its_date(tenant: Tenant) -
     assert gap_of(der).lost == ()
 
 
-def test_lost_hold_suspends_the_agent_again(tenant: Tenant) -> None:
-    certificate = make_certificate(make_agent(tenant))
+def test_lost_hold_suspends_the_agent_again(certificate: Certificate) -> None:
     with lost():
         suspend_agent(certificate.agent)
         der = published()
@@ -124,8 +127,7 @@ def test_lost_hold_suspends_the_agent_again(tenant: Tenant) -> None:
     assert Agent.objects.get(id=certificate.agent_id).status == "suspended"
 
 
-def test_hold_lifted_after_the_list_is_not_lost(tenant: Tenant) -> None:
-    certificate = make_certificate(make_agent(tenant))
+def test_hold_lifted_after_the_list_is_not_lost(certificate: Certificate) -> None:
     suspend_agent(certificate.agent)
     der = published()
     reinstate_agent(Agent.objects.get(id=certificate.agent_id))
@@ -136,8 +138,7 @@ def test_hold_lifted_after_the_list_is_not_lost(tenant: Tenant) -> None:
     assert (found.ahead, found.lost) == (-1, ())
 
 
-def test_hold_that_became_a_revocation_is_lost(tenant: Tenant) -> None:
-    certificate = make_certificate(make_agent(tenant))
+def test_hold_that_became_a_revocation_is_lost(certificate: Certificate) -> None:
     suspend_agent(certificate.agent)
     with lost():
         revoke_certificate(certificate)

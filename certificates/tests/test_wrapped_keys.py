@@ -98,6 +98,11 @@ def wrapping_keys() -> set[str]:
     return {key.uri for key in backend_for(environments.current()).list_keys(wrapped_keys.LABEL)}
 
 
+@pytest.fixture
+def certificate(tenant: Tenant) -> Certificate:
+    return certify(tenant)
+
+
 def test_certificate_says_that_its_key_is_wrapped(client: ApiClient, tenant: Tenant) -> None:
     agent = make_agent(tenant)
 
@@ -182,8 +187,7 @@ def test_certificates_with_swapped_references_sign_nothing(tenant: Tenant) -> No
             messages.sign_octets(certificate, OCTETS)
 
 
-def test_wrapped_certificate_declared_resident_signs_nothing(tenant: Tenant) -> None:
-    certificate = certify(tenant)
+def test_wrapped_certificate_declared_resident_signs_nothing(certificate: Certificate) -> None:
     signs(certificate)
     certificate.key_storage = KeyStorage.RESIDENT.value
 
@@ -191,8 +195,7 @@ def test_wrapped_certificate_declared_resident_signs_nothing(tenant: Tenant) -> 
         messages.sign_octets(certificate, OCTETS)
 
 
-def test_damaged_record_answers_503_in_the_envelope(client: ApiClient, tenant: Tenant) -> None:
-    certificate = certify(tenant)
+def test_damaged_record_answers_503_in_the_envelope(client: ApiClient, certificate: Certificate) -> None:
     WrappedAgentKey.objects.filter(key_uri=certificate.kms_key_arn).update(blob=b"no key")
 
     answer = client.post(f"/v1/agents/{certificate.agent_id}/sign", {"payload": {"a": 1}})
@@ -211,17 +214,15 @@ def expire(certificate: Certificate) -> None:
     [revoke_certificate, lambda certificate: retire_agent(certificate.agent), renew_certificate, expire],
     ids=["revoked", "retired", "renewed", "expired"],
 )
-def test_ended_certificate_leaves_no_key(tenant: Tenant, end: Callable[[Certificate], object]) -> None:
-    certificate = certify(tenant)
-
+def test_ended_certificate_leaves_no_key(
+    end: Callable[[Certificate], object], certificate: Certificate
+) -> None:
     end(certificate)
 
     assert not is_stored(certificate)
 
 
-def test_hold_keeps_the_key_and_the_final_revocation_deletes_it(tenant: Tenant) -> None:
-    certificate = certify(tenant)
-
+def test_hold_keeps_the_key_and_the_final_revocation_deletes_it(certificate: Certificate) -> None:
     suspend_agent(certificate.agent)
     assert is_stored(certificate)
     reinstate_agent(certificate.agent)
@@ -232,9 +233,7 @@ def test_hold_keeps_the_key_and_the_final_revocation_deletes_it(tenant: Tenant) 
     assert not is_stored(certificate)
 
 
-def test_failed_revocation_keeps_the_key(tenant: Tenant) -> None:
-    certificate = certify(tenant)
-
+def test_failed_revocation_keeps_the_key(certificate: Certificate) -> None:
     with lost():
         revoke_certificate(certificate)
 
@@ -306,8 +305,7 @@ def test_damaged_record_does_not_hold_up_a_rotation(tenant: Tenant) -> None:
     assert wrapped_keys.waiting().get().key_uri == damaged.kms_key_arn
 
 
-def test_record_deleted_or_wrapped_meanwhile_is_left_alone(tenant: Tenant) -> None:
-    certificate = certify(tenant)
+def test_record_deleted_or_wrapped_meanwhile_is_left_alone(certificate: Certificate) -> None:
     wrapped_keys.rotate(actor=ACTOR, now=now())
     record, target = record_of(certificate), WrappingKey.objects.get(retired_at=None)
     record.delete()
@@ -334,9 +332,7 @@ def test_retired_wrapping_key_is_destroyed_once_it_wraps_nothing() -> None:
     assert first.key_uri not in wrapping_keys()
 
 
-def test_inventory_misses_records_and_wrapping_keys_not_objects(tenant: Tenant) -> None:
-    certificate = certify(tenant)
-
+def test_inventory_misses_records_and_wrapping_keys_not_objects(certificate: Certificate) -> None:
     def missing() -> set[str]:
         later = now() + timedelta(hours=2)
         return {uri for token in key_inventory.reconcile(now=later) for uri in token.missing}
