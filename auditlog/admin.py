@@ -209,9 +209,7 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
 
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
         """Order as an index serves: one tenant's entries by time, all tenants' by id (UUIDv7, so by time)."""
-        tenants = access_of(request).tenants_for(self.view_roles)
-        is_of_all = tenants is None and self._chosen_tenant(request) is None
-        return ("-id",) if is_of_all else ("-created_at", "-id")
+        return ("-id",) if self._tenants(request) is None else ("-created_at", "-id")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         entries = super().get_queryset(request).using(environments.current().auditor_alias)
@@ -228,14 +226,23 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
         """Find an affected row's id, or words; both within the tenants that the user sees."""
         if not search_term.strip() or parse_id(search_term.strip()) is not None:
             return super().get_search_results(request, queryset, search_term)
-        chosen = self._chosen_tenant(request)
-        tenants = access_of(request).tenants_for(self.view_roles) if chosen is None else [chosen]
-        return words.saying(queryset, search_term, tenants=tenants), False
+        return words.saying(queryset, search_term, tenants=self._tenants(request)), False
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         answer = super().changelist_view(request, extra_context)
         if isinstance(answer, TemplateResponse) and answer.context_data is not None:
-            answer.context_data["actions_list"] = [self._export_button(request, name) for name in FORMATS]
+            query = _filters(request).urlencode()
+            answer.context_data["actions_list"] = [
+                {
+                    "title": EXPORTS[name],
+                    "icon": "download",
+                    "variant": ActionVariant.DEFAULT,
+                    "attrs": {},
+                    "dialog": None,
+                    "path": f"{reverse('admin:auditlog_auditentry_export', args=[name])}?{query}",
+                }
+                for name in FORMATS
+            ]
         return answer
 
     def get_urls(self) -> list[URLPattern]:
@@ -287,12 +294,11 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
             raise Http404
         if not self.has_view_permission(request):
             raise PermissionDenied
-        tenants, back = access_of(request).tenants_for(self.view_roles), f"../../?{request.GET.urlencode()}"
-        is_one = tenants is not None and len(tenants) == 1 and not request.GET.get("tenant")
-        tenant_id = next(iter(tenants or ())) if is_one else self._chosen_tenant(request)
-        if tenant_id is None:
+        tenants, back = self._tenants(request) or frozenset(), f"../../?{request.GET.urlencode()}"
+        if len(tenants) != 1:
             messages.warning(request, "An export is of one tenant: choose it among the filters.")
             return HttpResponseRedirect(back)
+        (tenant_id,) = tenants
         try:
             entries = self.get_changelist_instance(request).get_queryset(request)
             with environments.auditing():
@@ -322,22 +328,13 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
             raise
         return export_file(found, name)
 
-    def _chosen_tenant(self, request: HttpRequest) -> UUID | None:
-        """Return the tenant that the list is filtered by, unless the user does not see it."""
-        tenants = access_of(request).tenants_for(self.view_roles)
-        chosen = parse_id(request.GET.get("tenant", ""))
-        return chosen if tenants is None or chosen in tenants else None
-
-    def _export_button(self, request: HttpRequest, name: str) -> dict[str, Any]:
-        address = reverse("admin:auditlog_auditentry_export", args=[name])
-        return {
-            "title": EXPORTS[name],
-            "icon": "download",
-            "variant": ActionVariant.DEFAULT,
-            "attrs": {},
-            "dialog": None,
-            "path": f"{address}?{_filters(request).urlencode()}",
-        }
+    def _tenants(self, request: HttpRequest) -> frozenset[UUID] | None:
+        """Return the tenants of the list: those that the user sees, or one as filtered; None: all."""
+        seen = access_of(request).tenants_for(self.view_roles)
+        if not request.GET.get("tenant"):
+            return seen
+        chosen = parse_id(request.GET["tenant"])
+        return frozenset([chosen] if chosen and (seen is None or chosen in seen) else [])
 
     def _entry(self, request: HttpRequest, object_id: str) -> AuditEntry:
         entry: AuditEntry | None = self.get_object(request, object_id)

@@ -57,12 +57,13 @@ def leaf_data(row: EntryRow, salts: bytes, erased: Mapping[str, str] | None = No
         f'{{"actor_kind":{quoted(actor_kind)},"actor_type":{quoted(actor_type)},"created_at":"{created_at}",'
         f'"event_type":{quoted(event_type)},"id":"{entry_id}","tenant_id":"{tenant_id}"}}'
     )
+    canonical = b"null" if metadata is None else canonical_json(metadata)
     commitments = [
         sha256(salts[0:16] + b"head\0" + head.encode()).digest(),
         sha256(salts[16:32] + b"actor_id\0" + _text(actor_id)).digest(),
         sha256(salts[32:48] + b"affected_id\0" + _text(affected_id)).digest(),
         sha256(salts[48:64] + b"description\0" + _text(description)).digest(),
-        sha256(salts[64:80] + b"metadata\0" + _json(metadata)).digest(),
+        sha256(salts[64:80] + b"metadata\0" + canonical).digest(),
     ]
     if erased:
         for part, commitment in erased.items():
@@ -78,7 +79,9 @@ def entry_hash(row: EntryRow, salts: bytes, erased: Mapping[str, str] | None = N
 def disclosure(row: EntryRow, salts: bytes, erased: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Return what opens a leaf: the fields, the salts in hexadecimal, the commitments to erased parts."""
     gone = erased or {}
-    shown: dict[str, Any] = {**row._asdict(), "metadata": _parsed(row.metadata)}
+    shown: dict[str, Any] = row._asdict()
+    if row.metadata is not None and not _is_deep(row.metadata):
+        shown["metadata"] = _decode(row.metadata)
     shown |= dict.fromkeys(gone)
     shown["salts"] = {
         part: salts[span].hex() for part, span in zip(PARTS, _SPANS, strict=True) if part not in gone
@@ -105,14 +108,6 @@ def canonical_json(text: str) -> bytes:
 
 def _text(text: str | None) -> bytes:
     return b"null" if text is None else encode_basestring(text).encode()
-
-
-def _json(text: str | None) -> bytes:
-    return b"null" if text is None else canonical_json(text)
-
-
-def _parsed(text: str | None) -> Any:
-    return text if text is None or _is_deep(text) else _decode(text)
 
 
 def _is_deep(text: str) -> bool:

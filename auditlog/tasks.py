@@ -17,6 +17,7 @@ from compliance.core.clock import now
 from compliance.core.errors import Unavailable
 from compliance.core.tasks import enqueue, task
 from compliance.stores import wakeups
+from compliance.stores.session_locks import TurnLock, locked
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ TURN_SECONDS = 10.0
 def seal(**kwargs: Any) -> None:
     """Seal and sign until the queue is empty; after `TURN_SECONDS` another task goes on."""
     for _ in range(2):
-        with sealer.turn() as is_mine:
+        with locked(TurnLock.SEALING) as is_mine:
             if is_mine:
                 _seal_until_empty(time.monotonic() + TURN_SECONDS)
                 return

@@ -240,9 +240,7 @@ class CertificateAdmin(SerialColumns, AgentColumn, TenantScopedAdmin):
             return queryset.filter(serial_number=format_serial(serial)), False
         return super().get_search_results(request, queryset, search_term)
 
-    @display(description="status", ordering="status")
-    def state(self, certificate: models.Certificate) -> str:
-        return state_chip(certificate)
+    state = column("status", state_chip, ordering="status")
 
     @display(description="permitted actions")
     def actions_permitted(self, certificate: models.Certificate) -> str:
@@ -321,10 +319,10 @@ class RevocationListAdmin(SystemAdmin):
         "authority", lambda row: visible(row.authority.common_name), ordering="authority__common_name"
     )
 
-    @display(description="state")
-    def state(self, published: models.RevocationList) -> str:
-        return chip("out of date", "danger") if published.next_update <= now() else chip("valid", "success")
-
+    state = column(
+        "state",
+        lambda row: chip("out of date", "danger") if row.next_update <= now() else chip("valid", "success"),
+    )
     age = column("age", lambda row: spoken(now() - row.this_update))
 
 

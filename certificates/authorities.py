@@ -12,7 +12,7 @@ from auditlog.vocabulary import Actor, AuditAction
 from certificates.errors import AuthorityNotFound
 from certificates.issuing import key_pool, wrapped_keys
 from certificates.lists import publication
-from certificates.models import AuthorityRole, CertificateAuthority
+from certificates.models import AuthorityRole, CertificateAuthority, WrappingKey
 from certificates.ocsp import responders
 from certificates.pki import MAX_LIFETIME
 from certificates.pki.names import authority_name, certificate_base_url
@@ -35,8 +35,9 @@ ACTOR: Final = Actor.system("ca_init")
 
 def bootstrap(*, now: datetime) -> CertificateAuthority:
     """Make what is missing: CAs, first lists, the wrapping key; return the issuing CA. Safe in parallel."""
-    if key_pool.storage() is KeyStorage.WRAPPED:
-        wrapped_keys.ensure(actor=ACTOR, now=now)
+    is_wrapped = key_pool.storage() is KeyStorage.WRAPPED
+    if is_wrapped and not WrappingKey.objects.filter(retired_at=None).exists():
+        wrapped_keys.rotate(actor=ACTOR, now=now)
     with environments.atomic():
         _lock_bootstrap()
         in_service = {ca.role: ca for ca in CertificateAuthority.objects.in_service()}

@@ -288,8 +288,6 @@ class EndedHold(models.Model):
     hold_crl_number = models.PositiveBigIntegerField(null=True)
     end_crl_number = models.PositiveBigIntegerField(null=True)
 
-    objects = querysets.EndedHoldQuerySet.as_manager()
-
     class Meta:
         ordering = ["-ended_at", "-id"]
         indexes = [

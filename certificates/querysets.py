@@ -1,6 +1,5 @@
 """Reads of CAs, certificates, holds and revocation lists."""
 
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
@@ -17,7 +16,7 @@ from compliance.stores.rows import TenantRows
 
 if TYPE_CHECKING:
     from agents.models import Agent
-    from certificates.models import Certificate, CertificateAuthority, EndedHold, RevocationList  # noqa: F401
+    from certificates.models import Certificate, CertificateAuthority, RevocationList
 
 LISTS_AFTER_RETIREMENT: Final = MAX_LIFETIME + timedelta(days=14)
 """By then all that a rotated CA issued has expired and stayed on its lists for a period (RFC 5280 §3.3)."""
@@ -113,9 +112,6 @@ class CertificateQuerySet(TenantRows["Certificate"]):
         latest = self.filter(agent=agent).order_by("-issued_at", "-id")
         return latest.annotate(console_state=state).values("console_state")[:1]
 
-    def unpublished(self) -> "CertificateQuerySet":
-        return self.filter(first_crl_number=None)
-
     def latest_of(self, agent: "Agent | UUID") -> "Certificate | None":
         return self.filter(agent=agent).order_by("-issued_at", "-id").first()
 
@@ -128,21 +124,9 @@ class CertificateQuerySet(TenantRows["Certificate"]):
         return found
 
 
-class EndedHoldQuerySet(models.QuerySet["EndedHold"]):
-    def unpublished(self) -> "EndedHoldQuerySet":
-        """Holds that lists have shown, but not yet their end."""
-        return self.filter(hold_crl_number__isnull=False, end_crl_number=None)
-
-
 class RevocationListQuerySet(models.QuerySet["RevocationList"]):
     def newest_of(self, authority: "CertificateAuthority", scope: str = "full") -> "RevocationList | None":
         return self.filter(authority=authority, scope=scope).order_by("-number").first()
-
-    def newest_of_each(self, authorities: "Iterable[CertificateAuthority]") -> dict[UUID, "RevocationList"]:
-        """Map each CA's id to its newest full list, in one statement; a CA without one is absent."""
-        found = self.filter(authority__in=authorities, scope="full")
-        newest = found.order_by("authority_id", "-number").distinct("authority_id")
-        return {one.authority_id: one for one in newest}
 
     def latest_of(self, authority: "CertificateAuthority", scope: str = "full") -> "RevocationList":
         found = self.newest_of(authority, scope)

@@ -34,9 +34,8 @@ from webhooks.vocabulary import EventName
 log = logging.getLogger(__name__)
 
 PUBLISH: Final = "certificates.publish_crl"
-EXPIRY_ACTOR: Final = Actor.system("certificates.expire")
-SUPERSEDING_ACTOR: Final = Actor.system("certificates.supersede")
-ENDING_ACTOR: Final = Actor.system("certificates.announce_ends")
+SWEEP: Final = "certificates.sweep_ends"
+SWEEPER: Final = Actor.system(SWEEP)
 ANNOUNCED_DAYS: Final = (1, 7, 30)
 SWEPT_AT_ONCE: Final = 500
 _REVOKE: Final = """
@@ -242,21 +241,23 @@ def _publish_list(certificate: Certificate) -> None:
 
 def _end_holds(certificates: Sequence[Certificate], now: datetime) -> None:
     """Record the end of holds, for the next delta and for questions about the past."""
-    EndedHold.objects.bulk_create([_ended_hold(one, now) for one in certificates])
-
-
-def _ended_hold(certificate: Certificate, now: datetime) -> EndedHold:
-    held_at = certificate.revoked_at or now
-    # Another process may have read its clock later, and yet have acquired the lock first.
-    ended_at = max(held_at, now)
-    return EndedHold(
-        certificate=certificate,
-        authority_id=certificate.authority_id,
-        held_at=held_at,
-        ended_at=ended_at,
-        crl_entry=encode_entry(int(certificate.serial_number, 16), ended_at, ReasonFlags.remove_from_crl),
-        hold_crl_number=certificate.first_crl_number,
-    )
+    ended = []
+    for certificate in certificates:
+        held_at = certificate.revoked_at or now
+        # Another process may have read its clock later, and yet have acquired the lock first.
+        ended_at = max(held_at, now)
+        entry = encode_entry(int(certificate.serial_number, 16), ended_at, ReasonFlags.remove_from_crl)
+        ended.append(
+            EndedHold(
+                certificate=certificate,
+                authority_id=certificate.authority_id,
+                held_at=held_at,
+                ended_at=ended_at,
+                crl_entry=entry,
+                hold_crl_number=certificate.first_crl_number,
+            )
+        )
+    EndedHold.objects.bulk_create(ended)
 
 
 def each_due(
@@ -290,7 +291,7 @@ def supersede_from(certificate: Certificate, at: datetime, *, actor: Actor, now:
     supersede(certificate, now, actor=actor)
 
 
-def supersede(certificate: Certificate, now: datetime, *, actor: Actor = SUPERSEDING_ACTOR) -> bool:
+def supersede(certificate: Certificate, now: datetime, *, actor: Actor = SWEEPER) -> bool:
     """Revoke a locked certificate if it was renewed and its overlap is over; return whether it did."""
     if certificate.superseded_at is None or certificate.superseded_at > now:
         return False
@@ -309,7 +310,7 @@ def mark_expired(certificate: Certificate, now: datetime) -> None:
     certificate.status = CertificateStatus.EXPIRED
     certificate.save(update_fields=["status"])
     _forget_wrapped_keys([certificate])
-    record(certificate, AuditAction.CERTIFICATE_EXPIRED, EXPIRY_ACTOR, now)
+    record(certificate, AuditAction.CERTIFICATE_EXPIRED, SWEEPER, now)
     announced = {"certificate_id": certificate.id, "expires_at": certificate.expires_at}
     announce(certificate, EventName.CERTIFICATE_EXPIRED, announced, now)
 
@@ -335,7 +336,7 @@ def announce_end(agent: Agent, certificate: Certificate, *, days: int, now: date
     record(
         certificate,
         AuditAction.CERTIFICATE_EXPIRING,
-        ENDING_ACTOR,
+        SWEEPER,
         now,
         verb=f"of agent {agent.name} expires within {counted(days, 'day')}",
         expires_at=certificate.expires_at.isoformat(),

@@ -13,7 +13,7 @@ from certificates.issuing.key_pool import FILL
 from certificates.lists import publication
 from certificates.ocsp import responders
 from certificates.renewing.services import RENEWALS
-from certificates.services import PUBLISH
+from certificates.services import PUBLISH, SWEEP
 from compliance.core.clock import now
 from compliance.core.errors import Unavailable
 from compliance.core.tasks import enqueue, task
@@ -47,7 +47,7 @@ def publish_due_crls(**kwargs: Any) -> None:
         publication.publish_due(actor=Actor.system("certificates.publish_due_crls"), now=now())
 
 
-@task("certificates.sweep_ends")
+@task(SWEEP)
 def sweep_ends(**kwargs: Any) -> None:
     """Supersede renewed certificates whose overlap is over, mark expired and announce ending ones."""
     for sweep in (services.supersede_due, services.expire_due, services.announce_due):

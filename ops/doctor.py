@@ -261,10 +261,8 @@ def authorities_valid(now: datetime) -> Seen:
 
 def lists_fresh(now: datetime) -> Seen:
     stale, ends = [], []
-    authorities = list(CertificateAuthority.objects.publishing(now))
-    found = RevocationList.objects.newest_of_each(authorities)
-    for authority in authorities:
-        newest = found.get(authority.pk)
+    for authority in CertificateAuthority.objects.publishing(now):
+        newest = RevocationList.objects.newest_of(authority)
         if newest is None:
             stale.append(f"{authority.common_name} has no list")
             continue

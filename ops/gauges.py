@@ -131,10 +131,8 @@ def _lists(now: datetime) -> Iterator[Sample]:
     """Of each role's CAs the one that is worst off; a CA without a list counts as out of date."""
     ages: dict[str, float] = {}
     left: dict[str, float] = {}
-    authorities = list(CertificateAuthority.objects.publishing(now).order_by("role", "id"))
-    found = RevocationList.objects.newest_of_each(authorities)
-    for authority in authorities:
-        newest = found.get(authority.pk)
+    for authority in CertificateAuthority.objects.publishing(now).order_by("role", "id"):
+        newest = RevocationList.objects.newest_of(authority)
         age = _since(newest.this_update if newest else authority.created_at, now)
         remaining = (newest.next_update - now).total_seconds() if newest else 0.0
         ages[authority.role] = max(age, ages.get(authority.role, age))

@@ -19,15 +19,13 @@ _FORMULA: Final = tuple("=+-@\t\r\n'\uff1d\uff0b\uff0d\uff20")
 class JsonLines:
     media_type = "application/jsonl; charset=utf-8"
 
-    def header(self, header: Mapping[str, Any]) -> bytes:
-        return _json(header) + b"\n"
+    def framing(self, record: str, contents: Mapping[str, Any]) -> bytes:
+        """Return the header (`export`) or the footer (`end`)."""
+        return _json(contents) + b"\n"
 
     def entry(self, index: int, disclosure: Mapping[str, Any], path: list[str]) -> bytes:
         """Return an entry: its place, what opens its leaf, its inclusion proof in base64."""
         return _json({"index": index, "entry": disclosure, "path": path}) + b"\n"
-
-    def footer(self, footer: Mapping[str, Any]) -> bytes:
-        return _json(footer) + b"\n"
 
 
 class Csv:
@@ -35,8 +33,10 @@ class Csv:
 
     media_type = "text/csv; charset=utf-8; header=present"
 
-    def header(self, header: Mapping[str, Any]) -> bytes:
-        return _row(dict(zip(COLUMNS, COLUMNS, strict=True))) + self._framing("export", header)
+    def framing(self, record: str, contents: Mapping[str, Any]) -> bytes:
+        titles = _row(dict(zip(COLUMNS, COLUMNS, strict=True))) if record == "export" else b""
+        cells = {**dict.fromkeys(COLUMNS), "record": record, "proof": _json(contents).decode()}
+        return titles + _row(cells)
 
     def entry(self, index: int, disclosure: Mapping[str, Any], path: list[str]) -> bytes:
         cells = {name: disclosure.get(name) for name in COLUMNS}
@@ -44,26 +44,17 @@ class Csv:
             cells[name] = None if cells[name] is None else _json(cells[name]).decode()
         return _row({**cells, "record": "entry", "index": str(index), "proof": " ".join(path)})
 
-    def footer(self, footer: Mapping[str, Any]) -> bytes:
-        return self._framing("end", footer)
-
-    def _framing(self, record: str, contents: Mapping[str, Any]) -> bytes:
-        return _row({**dict.fromkeys(COLUMNS), "record": record, "proof": _json(contents).decode()})
-
 
 class Ocsf:
     """One OCSF event a line, without proofs; header and footer would be lines that are no events."""
 
     media_type = "application/x-ndjson; charset=utf-8"
 
-    def header(self, header: Mapping[str, Any]) -> bytes:
+    def framing(self, record: str, contents: Mapping[str, Any]) -> bytes:
         return b""
 
     def entry(self, index: int, disclosure: Mapping[str, Any], path: list[str]) -> bytes:
         return _json(ocsf_of_entry(index, disclosure)) + b"\n"
-
-    def footer(self, footer: Mapping[str, Any]) -> bytes:
-        return b""
 
 
 Format = JsonLines | Csv | Ocsf

@@ -132,6 +132,7 @@ def ocsf_of_entry(index: int, entry: Mapping[str, Any]) -> dict[str, Any]:
             **shared,
         )
     if action in _FINDINGS:
+        agent = str(said["agent_id"]) if said.get("agent_id") else entry["affected_id"]
         return ocsf_event(
             OcsfClass.DETECTION_FINDING,
             activity=1,
@@ -140,7 +141,7 @@ def ocsf_of_entry(index: int, entry: Mapping[str, Any]) -> dict[str, Any]:
             is_alert=True,
             evidences=[{"actor": actor}],
             finding_info={"uid": entry["id"], "title": AuditAction(action).label},
-            resources=[{"uid": agent_id, "type": "agent"}] if (agent_id := _agent(entry, said)) else None,
+            resources=[{"uid": agent, "type": "agent"}] if agent else None,
             **shared,
         )
     what, _, verb = action.partition(".")
@@ -163,7 +164,3 @@ def _actor(kind: str, actor_id: str) -> dict[str, Any]:
     if kind == ActorKind.API_KEY:
         return {"user": {"uid": actor_id, "type_id": 4}}
     return {"app_uid": actor_id}
-
-
-def _agent(entry: Mapping[str, Any], said: Mapping[str, Any]) -> str | None:
-    return str(said["agent_id"]) if said.get("agent_id") else entry["affected_id"]

@@ -43,7 +43,7 @@ def saying(entries: QuerySet[Any], text: str, *, tenants: Collection[UUID] | Non
     All of the entries must be of these `tenants`; None: of any.
     """
     words = [word[:LONGEST_WORD] for word in _WORD.findall(text)][:MOST_WORDS]
-    if not words or tenants == []:
+    if not words or (tenants is not None and not tenants):
         return entries.none()
     beginnings = " & ".join(f"'{word}':*" for word in words)
     wanted: Func = Func(Value(beginnings), template="to_tsquery('simple', %(expressions)s)")
@@ -87,7 +87,10 @@ _NAMES: Final = ("username", "first_name", "last_name", "email")
 
 
 class ActorFilter(TextFilter):
-    """Finds the actor with an id, and the people whose name, user name or address begins as given."""
+    """Finds the actor with an id, and the people whose name, user name or address begins as given.
+
+    People are found by the ids that they had in the past, too.
+    """
 
     title = "person or actor ID"
     parameter_name = "actor"
@@ -96,15 +99,10 @@ class ActorFilter(TextFilter):
         text = (self.value() or "").strip()
         if not text or "\x00" in text:
             return queryset
-        return queryset.filter(actor_id__in=[text, *actors_named(text)])
-
-
-def actors_named(text: str) -> list[str]:
-    """Return the actor ids, past ones included, of the people who are called so."""
-    users: Any = get_user_model()._default_manager
-    for word in text.split()[:MOST_NAMES]:
-        users = users.filter(Q.create([(f"{name}__istartswith", word) for name in _NAMES], Q.OR))
-    found = users.select_related("person").order_by("pk")[:MOST_PEOPLE]
-    return [
-        actor_id for user in found for actor_id in (f"{PERSON}{user.person.id}", f"{CONSOLE}{user.username}")
-    ]
+        users: Any = get_user_model()._default_manager
+        for word in text.split()[:MOST_NAMES]:
+            users = users.filter(Q.create([(f"{name}__istartswith", word) for name in _NAMES], Q.OR))
+        actors = [text]
+        for user in users.select_related("person").order_by("pk")[:MOST_PEOPLE]:
+            actors += [f"{PERSON}{user.person.id}", f"{CONSOLE}{user.username}"]
+        return queryset.filter(actor_id__in=actors)

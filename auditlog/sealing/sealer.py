@@ -1,16 +1,14 @@
 """Seal entries into the tree, and sign its head.
 
-One sealer works at a time: `turn()` holds an advisory lock for many rounds, `seal_queued()` another for one.
+One sealer works at a time: `TurnLock.SEALING` is held for many rounds, and `LOCK` for each of them.
 A round takes entries that have committed; one that commits later gets a later index. A head is signed only
 after its tree has committed: a signature of a tree that is rolled back would prove two histories.
 """
 
 import logging
 import os
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final
 
 from django.db import IntegrityError
 
@@ -25,12 +23,11 @@ from auditlog.tlog.lines import TlogError
 from auditlog.tlog.notes import Note
 from auditlog.tlog.tiles import extended, partial_tiles
 from compliance.core import environments
-from compliance.stores import session_locks, sql
+from compliance.stores import sql
 
 log = logging.getLogger(__name__)
 
 LOCK: Final = 0x61756469  # "audi": the key of the advisory lock of a round in each environment's database
-TURN: Final = 0x7475726E  # "turn": that of the lock of many rounds, which another session may hold
 ROUND: Final = 4096
 BLOCK: Final = 512
 """Entries read at once: an entry may be large."""
@@ -45,19 +42,6 @@ _SEAL: Final = (
 )
 
 
-class _Queued(NamedTuple):
-    """An entry's place in the queue, its new salts, and the leaf hash made with them."""
-
-    pending_id: int
-    salts: bytes
-    leaf: bytes
-
-
-def turn() -> AbstractContextManager[bool]:
-    """Keep other sealers away inside the block; yields False where another one is at work."""
-    return session_locks.locked(TURN)
-
-
 def seal_queued() -> int:
     """Seal a round of entries; return how many, 0 while another sealer works. Raises: TreeDamaged."""
     try:
@@ -68,17 +52,31 @@ def seal_queued() -> int:
 
 
 def _seal_round(queued: str) -> int:
+    pending, salts, leaves = {}, [], []
+    stored = StoredTiles()
     with environments.atomic():
         if not sql.query("SELECT pg_try_advisory_xact_lock(%s)", [LOCK])[0][0]:
             return 0
-        taken: dict[str, _Queued] = {}
         for rows in sql.streamed(f"{queued} ORDER BY p.id LIMIT %s", [ROUND], most=BLOCK):
             for row in rows:
-                entry, salts = entry_row(row), os.urandom(SALTS_OCTETS)
-                taken.setdefault(entry.id, _Queued(row[0], salts, entry_hash(entry, salts)))
-        if taken:
-            _append(head().size, taken)
-    return len(taken)
+                entry = entry_row(row)
+                if entry.id not in pending:
+                    pending[entry.id] = row[0]
+                    salts.append(os.urandom(SALTS_OCTETS))
+                    leaves.append(entry_hash(entry, salts[-1]))
+        if not pending:
+            return 0
+        size = head().size
+        changed = extended(size, stored.load(partial_tiles(size)), leaves)
+        stored.put(changed)
+        try:
+            root = stored.root(size + len(pending))
+        except TlogError as error:
+            raise TreeDamaged(f"The audit log does not grow: {error}") from error
+        levels, indexes = (list(each) for each in zip(*changed, strict=True))
+        queue = [list(pending.values()), list(pending), salts]
+        sql.prepared(_SEAL, [size, *queue, levels, indexes, list(changed.values()), root])
+    return len(pending)
 
 
 def seal_all() -> int:
@@ -87,21 +85,6 @@ def seal_all() -> int:
     while count := seal_queued():
         sealed += count
     return sealed
-
-
-def _append(size: int, taken: Mapping[str, _Queued]) -> None:
-    queued, salts, leaves = zip(*taken.values(), strict=True)
-    stored = StoredTiles()
-    changed = extended(size, stored.load(partial_tiles(size)), leaves)
-    stored.put(changed)
-    levels, indexes = zip(*changed, strict=True)
-    try:
-        root = stored.root(size + len(taken))
-    except TlogError as error:
-        raise TreeDamaged(f"The audit log does not grow: {error}") from error
-    tiles = list(changed.values())
-    queued_ids, entry_ids, kept = list(queued), list(taken), list(salts)
-    sql.prepared(_SEAL, [size, queued_ids, entry_ids, kept, list(levels), list(indexes), tiles, root])
 
 
 def sign_head(*, now: datetime) -> SignedHead | None:
@@ -117,7 +100,7 @@ def sign_head(*, now: datetime) -> SignedHead | None:
         raise TreeDamaged(f"The tiles of the audit log do not make the root of its {current.size} entries")
     if last is not None and stored.root_or_nothing(last.size) != bytes(last.root):
         raise TreeDamaged(f"The audit log does not begin with its signed first {last.size} entries")
-    text = Checkpoint(keys.origin(), current.size, current.root).text()
+    text = Checkpoint(keys.origin(), current.size, bytes(current.root)).text()
     note = Note(text, tuple(keys.sign(text, now=now))).encode()
     made = SignedHead(size=current.size, root=current.root, note=note, signed_at=now)
     try:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from auditlog.errors import TreeDamaged
-from auditlog.models import LogKey, SignedHead
+from auditlog.models import LogKey, SignedHead, TreeHead
 from auditlog.sealing.keys import verifier_key
 from auditlog.tlog import tiles
 from auditlog.tlog.checkpoints import Checkpoint
@@ -45,21 +45,13 @@ FROM auditlog_treehead h, signed
 """
 
 
-@dataclass(frozen=True)
-class Head:
-    """Size and root (32 octets) of the tree; entries before `minimum_index` have lost their contents."""
-
-    size: int
-    root: bytes
-    minimum_index: int
-
-
-def head() -> Head:
+def head() -> TreeHead:
     """Return the tree as sealed, signed or not. Raises: TreeDamaged if there is not one head."""
-    rows = sql.prepared("SELECT size, root, minimum_index FROM auditlog_treehead", ())
+    (rows,) = sql.read_together((TreeHead, "", ()))
     if len(rows) != 1:
         raise TreeDamaged(f"The audit log's tree has {len(rows)} heads")
-    return Head(*rows[0])
+    found: TreeHead = rows[0]
+    return found
 
 
 @dataclass(frozen=True)

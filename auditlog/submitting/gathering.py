@@ -4,9 +4,8 @@ import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +15,7 @@ from auditlog.errors import PublicationStopped, WitnessPolicyInvalid
 from auditlog.models import SignedHead, WitnessState
 from auditlog.sealing.keys import origin
 from auditlog.sealing.tree import StoredTiles, latest_checkpoint
-from auditlog.tlog.checkpoints import SIZE_CONTENT_TYPE, AddCheckpoint
+from auditlog.tlog.checkpoints import SIZE_CONTENT_TYPE, AddCheckpoint, Checkpoint
 from auditlog.tlog.lines import SignatureInvalid, TlogError, read_decimal
 from auditlog.tlog.notes import Note, Signature, VerifierKey, parse_signatures
 from auditlog.tlog.policy import NONE, Policy, TrustedWitness
@@ -115,7 +114,13 @@ def gather(*, now: datetime) -> int:
         _note_state(answer, newest, now)
     cosignatures = [each.cosignature for each in answers.values() if each.cosignature is not None]
     if cosignatures:
-        _add(newest.size, cosignatures, rules)
+        with environments.atomic():
+            head = SignedHead.objects.select_for_update().get(size=newest.size)
+            known = {(signature.name, signature.key_id) for signature in Note.parse(head.note).signatures}
+            new = [each for each in cosignatures if (each.name, each.key_id) not in known]
+            head.note += "".join(cosignature.line() for cosignature in new)
+            head.has_quorum = is_witnessed(head, rules)
+            head.save(update_fields=["note", "has_quorum"])
     return len(cosignatures)
 
 
@@ -141,18 +146,12 @@ def _cosigners(newest: SignedHead, rules: Policy) -> set[str]:
 def _submitted(newest: SignedHead, asked: Sequence[tuple[TrustedWitness, int]]) -> list[WitnessAnswer]:
     """Submit to each witness with the proof from so many leaves; side by side, outside any transaction."""
     stored = StoredTiles()
-    proofs = [stored.consistency_path(old_size, newest.size) for _, old_size in asked]
     with ThreadPoolExecutor(max(1, len(asked)), "witness") as pool:
-        return list(pool.map(partial(_submit, newest), asked, proofs))
-
-
-def _submit(newest: SignedHead, asked: tuple[TrustedWitness, int], proof: list[bytes]) -> WitnessAnswer:
-    witness, old_size = asked
-    answer = submit(witness, old_size=old_size, proof=proof, note=newest.note)
-    if answer.size is None or answer.size <= newest.size:
-        return answer
-    has_more = f"The witness has cosigned {answer.size} entries, this log has {newest.size}: {ROLLED_BACK}"
-    return replace(answer, problem=has_more)
+        pending = []
+        for witness, old_size in asked:
+            proof = stored.consistency_path(old_size, newest.size)
+            pending.append(pool.submit(submit, witness, old_size=old_size, proof=proof, note=newest.note))
+        return [one.result() for one in pending]
 
 
 def submit(
@@ -183,6 +182,10 @@ def submit(
             return WitnessAnswer(witness, _cosignature(text, request.note, witness.key))
         if status == 409 and answer.content_type == SIZE_CONTENT_TYPE:
             size = read_decimal(text.removesuffix("\n"))
+            own = Checkpoint.parse(request.note.text).size
+            if size > own:
+                has_more = f"The witness has cosigned {size} entries, this log has {own}: {ROLLED_BACK}"
+                return WitnessAnswer(witness, size=size, problem=has_more)
             if size != old_size:
                 return WitnessAnswer(witness, size=size, problem=f"The witness has a tree of {size} leaves")
     except TlogError as error:
@@ -213,13 +216,3 @@ def _note_state(answer: WitnessAnswer, newest: SignedHead, now: datetime) -> Non
     else:
         log.warning("witness %s did not cosign %d: %s", name, newest.size, answer.problem)
     WitnessState.objects.update_or_create(name=name, defaults=fields)
-
-
-def _add(size: int, cosignatures: Sequence[Signature], rules: Policy) -> None:
-    with environments.atomic():
-        head = SignedHead.objects.select_for_update().get(size=size)
-        known = {(signature.name, signature.key_id) for signature in Note.parse(head.note).signatures}
-        new = [each for each in cosignatures if (each.name, each.key_id) not in known]
-        head.note += "".join(cosignature.line() for cosignature in new)
-        head.has_quorum = is_witnessed(head, rules)
-        head.save(update_fields=["note", "has_quorum"])

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from typing import Any, Final
+from uuid import UUID
 
 from auditlog import services
 from auditlog.models import AuditEntry, LogKey, SignedHead
@@ -26,6 +27,19 @@ def make_entries(count: int = 1, *, at: datetime | None = None) -> list[AuditEnt
         services.record(tenant_id=tenant_id, action=AuditAction.AGENT_UPDATED, actor=ACTOR, now=moment)
         for _ in range(count)
     ]
+
+
+def make_entry(tenant_id: UUID | None = None, **fields: Any) -> AuditEntry:
+    """Record an act of a person that says something in every part."""
+    given: dict[str, Any] = {
+        "action": AuditAction.DELEGATION_ISSUED,
+        "affected_id": "agent",
+        "description": "for Grace",
+        "metadata": {"chain": [{"sub": "grace@example.com", "type": "human"}]},
+        "actor": Actor.person(UUID(int=7)),
+        "now": now(),
+    }
+    return services.record(tenant_id=tenant_id or new_id(), **(given | fields))
 
 
 def make_log_key(*, at: datetime | None = None) -> LogKey:

@@ -7,20 +7,18 @@ import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 from pytest_django.fixtures import Settings
 
-from auditlog import services
 from auditlog.disposal import erasing
 from auditlog.models import AuditEntry, Leaf, LogKey, PendingEntry, SignedHead, WitnessState
 from auditlog.sealing import sealer
 from auditlog.sealing.tree import head
 from auditlog.submitting import gathering
-from auditlog.tests.factories import ACTOR, make_log_key, seal_and_sign
+from auditlog.tests.factories import ACTOR, make_entry, make_log_key, seal_and_sign
 from auditlog.tests.witnessed import NOBODY, unguarded
 from auditlog.tlog.policy import Policy
 from auditlog.vocabulary import Actor, ActorKind, AuditAction
@@ -40,20 +38,9 @@ LIST, TREE = "admin:auditlog_auditentry_changelist", "admin:auditlog_treehead_ch
 LONG = "w" * 255
 
 
-def make_entry(tenant: Tenant, **fields: Any) -> AuditEntry:
-    given: dict[str, Any] = {
-        "affected_id": "agent",
-        "description": "for Grace",
-        "actor": Actor.person(UUID(int=7)),
-    }
-    return services.record(
-        tenant_id=tenant.id, action=AuditAction.AGENT_UPDATED, now=now(), **(given | fields)
-    )
-
-
 def make_sealed_entry(tenant: Tenant, **fields: Any) -> AuditEntry:
     make_log_key()
-    entry = make_entry(tenant, **fields)
+    entry = make_entry(tenant.id, **({"metadata": None} | fields))
     seal_and_sign()
     return entry
 
@@ -73,7 +60,7 @@ def index_of(entry: AuditEntry) -> int:
 
 
 def test_seal_follows_an_entry_from_the_queue_to_the_witnesses(acme: Tenant, trusted: Policy) -> None:
-    client, entry = console_of(make_member(acme, Role.OFFICER)), make_entry(acme)
+    client, entry = console_of(make_member(acme, Role.OFFICER)), make_entry(acme.id)
 
     seals = []
     for step in (
@@ -133,7 +120,7 @@ def test_proof_is_the_file_of_the_api(acme: Tenant, environment: Environment, ap
 
 
 def test_proof_of_a_waiting_entry_leads_back_to_it(acme: Tenant) -> None:
-    entry = make_entry(acme)
+    entry = make_entry(acme.id)
     client = console_of(make_member(acme, Role.OFFICER))
 
     answer = client.get(url_of(entry, "proof"), follow=True)
@@ -187,7 +174,7 @@ def entries_in(export: bytes) -> list[str]:
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
 def test_export_holds_the_entries_of_the_list(acme: Tenant, environment: Environment, form: str) -> None:
     with environments.use(environment):
-        make_entry(acme)
+        make_entry(acme.id)
         wanted = make_sealed_entry(acme, actor=Actor(ActorKind.SYSTEM, "clock"), description="Grace")
         make_sealed_entry(make_tenant("Rival"), actor=Actor(ActorKind.SYSTEM, "clock"), description="Grace")
     client = console_of(make_member(acme, Role.AUDITOR), environment)

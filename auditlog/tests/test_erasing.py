@@ -1,9 +1,8 @@
 """Erasure and retention: contents go from the tables, every proof still holds, and both are recorded."""
 
 import json
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -20,61 +19,15 @@ from auditlog.models import AuditEntry, Leaf
 from auditlog.sealing import sealer
 from auditlog.sealing.stored_rows import sealed_between, sealed_entry_of
 from auditlog.sealing.tree import StoredTiles, head
+from auditlog.tests.factories import ACTOR, make_entry
 from auditlog.tlog.merkle import root_from_inclusion
-from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
+from auditlog.vocabulary import SERVICE_TENANT_ID, AuditAction
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.errors import Invalid
 from compliance.core.identifiers import new_id
 from compliance.stores import sql
-
-ACTOR = Actor.system("tests")
-SECRET = "Grace Hopper asked for it"
-
-
-def record(*, at: datetime | None = None) -> AuditEntry:
-    return services.record(
-        tenant_id=new_id(),
-        action=AuditAction.DELEGATION_ISSUED,
-        affected_id="agent",
-        description=SECRET,
-        metadata={"chain": [{"sub": "grace@example.com", "type": "human"}]},
-        actor=Actor.person(UUID(int=7)),
-        now=at or now(),
-    )
-
-
-def record_committed() -> AuditEntry:
-    with environments.atomic():
-        entry = record()
-    sealer.seal_all()
-    return entry
-
-
-def erase_by_function(
-    entry: AuditEntry,
-    leaf: bytes,
-    *,
-    action: AuditAction = AuditAction.AUDIT_ERASED,
-    told: Sequence[str] = ("description",),
-) -> None:
-    """Erase the description by the database's function, with such a record."""
-    made = services.entry(
-        tenant_id=entry.tenant_id,
-        action=action,
-        affected_id=entry.id,
-        metadata={"parts": list(told)},
-        actor=ACTOR,
-        now=now(),
-    )
-    sql.query(erasing.ERASE, [entry.id, ["description"], leaf, services.as_json(made)])
-
-
-def leaf_of(entry: AuditEntry) -> bytes:
-    sealed = sealed_entry_of(entry.id)
-    assert sealed is not None
-    return sealed.leaf()
 
 
 def assert_proved(entry_id: object) -> None:
@@ -84,9 +37,13 @@ def assert_proved(entry_id: object) -> None:
     assert root_from_inclusion(sealed.index, head().size, sealed.hash(), path) == head().root
 
 
+@pytest.fixture
+def entry() -> AuditEntry:
+    return make_entry()
+
+
 @pytest.mark.parametrize("parts", [ERASABLE, ("description",), ("actor_id", "metadata")])
-def test_erased_parts_are_gone_and_the_proof_holds(parts: tuple[str, ...]) -> None:
-    entry = record()
+def test_erased_parts_are_gone_and_the_proof_holds(parts: tuple[str, ...], entry: AuditEntry) -> None:
     sealer.seal_all()
 
     erased = erasing.erase(entry_id=entry.id, parts=parts, reason="GDPR 17", actor=ACTOR, now=now())
@@ -95,7 +52,7 @@ def test_erased_parts_are_gone_and_the_proof_holds(parts: tuple[str, ...]) -> No
     kept = {
         "actor_id": f"person:{UUID(int=7)}",
         "affected_id": "agent",
-        "description": SECRET,
+        "description": "for Grace",
         "metadata": entry.metadata,
     }
     shown = {part: getattr(entry, part) for part in ERASABLE}
@@ -107,8 +64,7 @@ def test_erased_parts_are_gone_and_the_proof_holds(parts: tuple[str, ...]) -> No
     assert recorded.metadata["parts"] == erased
 
 
-def test_erased_part_leaves_no_salt_to_guess_it_with() -> None:
-    entry = record()
+def test_erased_part_leaves_no_salt_to_guess_it_with(entry: AuditEntry) -> None:
     sealer.seal_all()
 
     erasing.erase(entry_id=entry.id, parts=["description"], reason="GDPR 17", actor=ACTOR, now=now())
@@ -121,8 +77,7 @@ def test_erased_part_leaves_no_salt_to_guess_it_with() -> None:
     assert list(leaf.erased) == ["description"]
 
 
-def test_second_erasure_takes_the_rest() -> None:
-    entry = record()
+def test_second_erasure_takes_the_rest(entry: AuditEntry) -> None:
     sealer.seal_all()
     erasing.erase(entry_id=entry.id, parts=["description"], reason="first", actor=ACTOR, now=now())
 
@@ -133,9 +88,7 @@ def test_second_erasure_takes_the_rest() -> None:
     assert_proved(entry.id)
 
 
-def test_what_cannot_be_erased_is_refused() -> None:
-    entry = record()
-
+def test_what_cannot_be_erased_is_refused(entry: AuditEntry) -> None:
     with pytest.raises(NotSealedYet):
         erasing.erase(entry_id=entry.id, reason="r", actor=ACTOR, now=now())
     with pytest.raises(EntryNotFound):
@@ -144,8 +97,7 @@ def test_what_cannot_be_erased_is_refused() -> None:
         erasing.erase(entry_id=entry.id, parts=["head"], reason="r", actor=ACTOR, now=now())
 
 
-def test_record_of_an_erasure_keeps_what_it_names() -> None:
-    entry = record()
+def test_record_of_an_erasure_keeps_what_it_names(entry: AuditEntry) -> None:
     sealer.seal_all()
     erasing.erase(entry_id=entry.id, parts=["description"], reason="Ada asked", actor=ACTOR, now=now())
     sealer.seal_all()
@@ -158,32 +110,29 @@ def test_record_of_an_erasure_keeps_what_it_names() -> None:
     assert erased == ["description"]
 
 
-def test_database_erases_nothing_that_is_not_recorded() -> None:
-    entry = record()
+@pytest.mark.parametrize(
+    ("action", "told", "is_leaf", "refusal"),
+    [
+        (AuditAction.AUDIT_DROPPED, ["description"], True, "is recorded"),
+        (AuditAction.AUDIT_ERASED, ["metadata"], True, "is recorded"),
+        (AuditAction.AUDIT_ERASED, ["description"], False, "not the leaf"),
+    ],
+)
+def test_database_erases_what_its_record_names_and_keeps_the_leaf(
+    action: AuditAction, told: list[str], is_leaf: bool, refusal: str, entry: AuditEntry
+) -> None:
     sealer.seal_all()
+    sealed = sealed_entry_of(entry.id)
+    assert sealed is not None
+    about: dict[str, Any] = {"tenant_id": entry.tenant_id, "affected_id": entry.id}
+    made = services.entry(action=action, metadata={"parts": told}, actor=ACTOR, now=now(), **about)
+    leaf = sealed.leaf() if is_leaf else bytes(161)
 
-    with pytest.raises(Error, match="is recorded"), environments.atomic():
-        erase_by_function(entry, leaf_of(entry), action=AuditAction.AUDIT_DROPPED)
-
-
-def test_database_erases_no_part_that_the_record_does_not_name() -> None:
-    entry = record()
-    sealer.seal_all()
-
-    with pytest.raises(Error, match="is recorded"), environments.atomic():
-        erase_by_function(entry, leaf_of(entry), told=["metadata"])
+    with pytest.raises(Error, match=refusal), environments.atomic():
+        sql.query(erasing.ERASE, [entry.id, ["description"], leaf, services.as_json(made)])
 
 
-def test_database_keeps_only_commitments_of_the_sealed_leaf() -> None:
-    entry = record()
-    sealer.seal_all()
-
-    with pytest.raises(Error, match="not the leaf"), environments.atomic():
-        erase_by_function(entry, bytes(161))
-
-
-def test_tampered_entry_is_not_erased(owned: None) -> None:
-    entry = record()
+def test_tampered_entry_is_not_erased(owned: None, entry: AuditEntry) -> None:
     sealer.seal_all()
     sql.execute("ALTER TABLE auditlog_auditentry DISABLE TRIGGER auditlog_no_change")
     sql.execute("UPDATE auditlog_auditentry SET description = 'Eve' WHERE id = %s", [entry.id])
@@ -194,7 +143,9 @@ def test_tampered_entry_is_not_erased(owned: None) -> None:
 
 @pytest.mark.usefixtures("committed")
 def test_two_erasures_of_one_entry_at_once_are_one() -> None:
-    entry = record_committed()
+    with environments.atomic():
+        entry = make_entry()
+    sealer.seal_all()
 
     def erase() -> list[str]:
         with environments.use(Environment.LIVE):
@@ -217,9 +168,9 @@ def test_contents_past_their_retention_are_dropped_and_later_proofs_hold(owned: 
     # Other tests' entries, which are not so old.
     sql.execute("UPDATE auditlog_treehead SET minimum_index = %s", [start])
     long_ago = now() - timedelta(days=settings.AUDIT_RETENTION_DAYS + 1)
-    old = [record(at=long_ago) for _ in range(3)]
-    kept = record()
-    late = record(at=long_ago)
+    old = [make_entry(now=long_ago) for _ in range(3)]
+    kept = make_entry()
+    late = make_entry(now=long_ago)
     sealer.seal_all()
 
     dropped = retention.drop_expired(actor=ACTOR, now=now())

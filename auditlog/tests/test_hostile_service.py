@@ -59,8 +59,8 @@ def test_checkpoint_that_the_log_did_not_sign_is_not_served(newest: SignedHead) 
     make_entries()
     sealer.seal_all()
     _, _, signatures = newest.note.partition("\n\n")
-    text = Checkpoint(keys.origin(), head().size, head().root).text()
-    store(head().size, head().root, f"{text}\n{signatures}")
+    text = Checkpoint(keys.origin(), head().size, bytes(head().root)).text()
+    store(head().size, bytes(head().root), f"{text}\n{signatures}")
 
     assert latest_checkpoint() == newest
     assert proofs.checkpoint(now=now()) == newest

@@ -2,12 +2,10 @@
 
 from datetime import timedelta
 from pathlib import Path
-from uuid import UUID
 
 import pytest
 from pytest_django.fixtures import Settings
 
-from auditlog import services
 from auditlog.disposal import erasing
 from auditlog.errors import EntryNotFound
 from auditlog.leaves import ERASABLE
@@ -15,14 +13,13 @@ from auditlog.models import AuditEntry, Leaf
 from auditlog.sealing import keys, sealer
 from auditlog.sealing.tree import StoredTiles, latest_checkpoint
 from auditlog.submitting import gathering
-from auditlog.tests.factories import ACTOR, make_log_key, seal_and_sign
+from auditlog.tests.factories import ACTOR, make_entry, make_log_key, seal_and_sign
 from auditlog.tests.log_keys import SigningKey, signed
 from auditlog.tests.witness_process import WitnessProcess
 from auditlog.tests.witnessed import grow, unguarded, write_policy
 from auditlog.tlog.checkpoints import Checkpoint
 from auditlog.tlog.policy import Policy
 from auditlog.verifying.one_entry import CheckedStep, EntryCheck, StepOutcome, verify
-from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
@@ -31,18 +28,6 @@ from compliance.stores import sql
 
 CONTENTS, PATH, SIGNATURE = "Contents of the entry", "Path to the checkpoint", "Signature of the log"
 INTACT = ["Place in the tree", CONTENTS, PATH, SIGNATURE]
-
-
-def make_entry() -> AuditEntry:
-    return services.record(
-        tenant_id=new_id(),
-        action=AuditAction.DELEGATION_ISSUED,
-        affected_id="agent",
-        description="for Grace",
-        metadata={"chain": [{"sub": "grace@example.com", "type": "human"}]},
-        actor=Actor.person(UUID(int=7)),
-        now=now(),
-    )
 
 
 def make_sealed_entry() -> AuditEntry:
@@ -71,6 +56,11 @@ def change_entry(entry: AuditEntry, column: str, value: str | None) -> None:
         assert sql.execute(statement, [value, entry.id]) == 1
 
 
+@pytest.fixture
+def entry() -> AuditEntry:
+    return make_sealed_entry()
+
+
 @pytest.mark.parametrize("environment", list(Environment))
 def test_intact_entry_passes_up_to_the_witnesses(environment: Environment) -> None:
     with environments.use(environment):
@@ -81,8 +71,7 @@ def test_intact_entry_passes_up_to_the_witnesses(environment: Environment) -> No
     assert found.outcome == StepOutcome.OPEN
 
 
-def test_witnessed_entry_passes(trusted: Policy) -> None:
-    entry = make_sealed_entry()
+def test_witnessed_entry_passes(trusted: Policy, entry: AuditEntry) -> None:
     gathering.gather(now=now())
 
     found = checked(entry)
@@ -161,8 +150,9 @@ def test_entry_that_bypassed_the_queue_fails(owned: None) -> None:
         ("created_at", "2020-01-01T00:00:00Z"),
     ],
 )
-def test_changed_field_fails_with_both_hashes(owned: None, column: str, value: str | None) -> None:
-    entry = make_sealed_entry()
+def test_changed_field_fails_with_both_hashes(
+    owned: None, column: str, value: str | None, entry: AuditEntry
+) -> None:
     change_entry(entry, column, value)
 
     failed = only_failures(entry)
@@ -173,8 +163,7 @@ def test_changed_field_fails_with_both_hashes(owned: None, column: str, value: s
         assert step.expected != step.found
 
 
-def test_changed_tile_fails(owned: None) -> None:
-    entry = make_sealed_entry()
+def test_changed_tile_fails(owned: None, entry: AuditEntry) -> None:
     index = Leaf.objects.get(entry_id=entry.id).index
     with unguarded("auditlog_tile"):
         sql.execute(
@@ -188,8 +177,7 @@ def test_changed_tile_fails(owned: None) -> None:
     assert failed[CONTENTS].expected == "00" * 32
 
 
-def test_dropped_tile_fails(owned: None) -> None:
-    entry = make_sealed_entry()
+def test_dropped_tile_fails(owned: None, entry: AuditEntry) -> None:
     with unguarded("auditlog_tile"):
         sql.execute("DELETE FROM auditlog_tile")
 
@@ -206,8 +194,7 @@ def replace_note(note: str) -> None:
         sql.execute("UPDATE auditlog_signedhead SET note = %s WHERE size = %s", [note, newest.size])
 
 
-def test_checkpoint_by_another_key_fails(owned: None) -> None:
-    entry = make_sealed_entry()
+def test_checkpoint_by_another_key_fails(owned: None, entry: AuditEntry) -> None:
     newest = latest_checkpoint()
     assert newest is not None
     forger = SigningKey(keys.origin())
@@ -221,8 +208,7 @@ def test_checkpoint_by_another_key_fails(owned: None) -> None:
     assert keys.origin() in failed[SIGNATURE].found
 
 
-def test_checkpoint_of_another_log_fails(owned: None) -> None:
-    entry = make_sealed_entry()
+def test_checkpoint_of_another_log_fails(owned: None, entry: AuditEntry) -> None:
     newest = latest_checkpoint()
     assert newest is not None
     replace_note(newest.note.replace(keys.origin(), "other.example/log", 1))
@@ -232,15 +218,13 @@ def test_checkpoint_of_another_log_fails(owned: None) -> None:
     assert (failed[SIGNATURE].expected, failed[SIGNATURE].found) == (keys.origin(), "other.example/log")
 
 
-def test_unreadable_checkpoint_fails(owned: None) -> None:
-    entry = make_sealed_entry()
+def test_unreadable_checkpoint_fails(owned: None, entry: AuditEntry) -> None:
     replace_note("no note")
 
     assert set(only_failures(entry)) == {"Checkpoint"}
 
 
-def test_forged_cosignature_fails(owned: None, trusted: Policy) -> None:
-    entry = make_sealed_entry()
+def test_forged_cosignature_fails(owned: None, trusted: Policy, entry: AuditEntry) -> None:
     newest = latest_checkpoint()
     assert newest is not None
     (witness, _) = trusted.witnesses
@@ -250,8 +234,7 @@ def test_forged_cosignature_fails(owned: None, trusted: Policy) -> None:
 
 
 @pytest.mark.parametrize("parts", [ERASABLE, ("actor_id",)])
-def test_erased_parts_pass(parts: tuple[str, ...]) -> None:
-    entry = make_sealed_entry()
+def test_erased_parts_pass(parts: tuple[str, ...], entry: AuditEntry) -> None:
     erasing.erase(entry_id=entry.id, parts=parts, reason="GDPR 17", actor=ACTOR, now=now())
     seal_and_sign()
 
@@ -260,8 +243,7 @@ def test_erased_parts_pass(parts: tuple[str, ...]) -> None:
     assert [found[name] for name in ("Erased parts", *INTACT)] == [StepOutcome.PASSED] * 5
 
 
-def test_value_in_the_place_of_an_erased_one_fails(owned: None) -> None:
-    entry = make_sealed_entry()
+def test_value_in_the_place_of_an_erased_one_fails(owned: None, entry: AuditEntry) -> None:
     erasing.erase(entry_id=entry.id, parts=["description"], reason="GDPR 17", actor=ACTOR, now=now())
     change_entry(entry, "description", "for Eve")
 
@@ -271,8 +253,7 @@ def test_value_in_the_place_of_an_erased_one_fails(owned: None) -> None:
     assert "description" in failed["Erased parts"].detail
 
 
-def test_erasure_that_nobody_recorded_fails(owned: None) -> None:
-    entry = make_sealed_entry()
+def test_erasure_that_nobody_recorded_fails(owned: None, entry: AuditEntry) -> None:
     erasing.erase(entry_id=entry.id, parts=["description"], reason="GDPR 17", actor=ACTOR, now=now())
     with unguarded("auditlog_auditentry"):
         sql.execute("DELETE FROM auditlog_auditentry WHERE affected_id = %s", [str(entry.id)])

@@ -14,6 +14,7 @@ from auditlog.tests.log_keys import root_of
 from auditlog.tlog.merkle import root_from_inclusion
 from compliance.core.tasks import ENVIRONMENT_HEADER
 from compliance.stores import sql
+from compliance.stores.session_locks import TurnLock
 
 
 def test_each_entry_gets_the_next_index() -> None:
@@ -71,7 +72,7 @@ def test_sealed_entries_have_proofs() -> None:
         assert root_from_inclusion(entry.index, head().size, entry.hash(), path) == head().root
 
 
-@pytest.mark.parametrize("lock", [sealer.TURN, sealer.LOCK])
+@pytest.mark.parametrize("lock", [TurnLock.SEALING, sealer.LOCK])
 def test_task_leaves_the_work_to_the_one_at_it(lock: int) -> None:
     make_entries()
     other = connections["default"].copy()

@@ -5,7 +5,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from hashlib import sha256
-from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -58,21 +57,6 @@ def test_latest_checkpoints_can_be_read(running: WitnessProcess) -> None:
         assert running.ask("GET", path)[0] == 404
 
 
-def test_connection_serves_many_requests(running: WitnessProcess) -> None:
-    client = HTTPConnection("127.0.0.1", running.port, timeout=20)
-    client.connect()
-    local = client.sock.getsockname()
-
-    for old in range(5):
-        client.request("POST", "/add-checkpoint", make_request(old, old + 1).encode().encode())
-        assert client.getresponse().read().startswith("— ".encode())
-        client.request("POST", "/other", b"content")
-        assert client.getresponse().read() == b"Not found\n"
-
-    assert client.sock.getsockname() == local
-    client.close()
-
-
 @pytest.mark.parametrize(
     ("head", "status"),
     [
@@ -96,19 +80,6 @@ def test_request_that_is_not_read_is_answered_and_closed(
         answer = client.makefile("rb").readline()
 
     assert answer.split()[1].decode() == str(status)
-
-
-def test_client_that_asks_before_it_sends_may_go_on(running: WitnessProcess) -> None:
-    body = make_request(0, 5).encode().encode()
-    with socket.create_connection(("127.0.0.1", running.port), timeout=20) as client:
-        client.sendall(
-            b"POST /add-checkpoint HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(body)
-        )
-        answers = client.makefile("rb")
-        assert answers.readline().split()[1] == b"100"
-        client.sendall(body)
-        assert answers.readline() == b"\r\n"
-        assert answers.readline().split()[1] == b"200"
 
 
 def test_without_stored_state_there_is_no_cosignature(running: WitnessProcess, tmp_path: Path) -> None:

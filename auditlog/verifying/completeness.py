@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from auditlog.sealing.tree import Head
+from auditlog.models import TreeHead
 from auditlog.tlog.tiles import HASH, WIDTH
 from auditlog.verifying.findings import MOST_KEPT, Damage, Flaw
 from compliance.stores import sql
@@ -31,11 +31,12 @@ WHERE l.erased IS NOT NULL AND jsonb_typeof(l.erased) = 'object' AND NOT EXISTS 
     AND e.affected_id = l.entry_id::text AND coalesce(e.metadata -> 'parts' ? part, true)
 ) ORDER BY l.index LIMIT %s
 """
-_COUNTS: Final = """
+COUNTS: Final = """
 SELECT (SELECT count(*) FROM auditlog_tile WHERE level = 0), (SELECT count(*) FROM auditlog_pendingentry),
     (SELECT count(*) FROM auditlog_leaf, jsonb_object_keys(erased)
      WHERE erased IS NOT NULL AND jsonb_typeof(erased) = 'object')
 """
+"""Of tiles of leaves, entries that wait to be sealed, and erased parts of entries."""
 _DROPS: Final = """
 SELECT (metadata ->> 'from')::bigint, (metadata ->> 'to')::bigint FROM auditlog_auditentry
 WHERE event_type = 'audit.dropped' AND metadata ->> 'from' ~ '^[0-9]{1,18}$'
@@ -46,13 +47,7 @@ SELECT level, count(*), max(index), sum(octet_length(hashes)) FROM auditlog_tile
 """
 
 
-def counts() -> tuple[int, int, int]:
-    """Count tiles of leaves, entries that wait to be sealed, and erased parts of entries."""
-    leaf_tiles, queued, erased = sql.query(_COUNTS)[0]
-    return leaf_tiles, queued, erased
-
-
-def flaws(head: Head) -> Iterator[Flaw]:
+def flaws(head: TreeHead) -> Iterator[Flaw]:
     """Yield what is wrong with the tables although every hash may agree."""
     for (entry_id,) in sql.query(_UNSEALED, [_MOST]):
         yield Flaw(Damage.INSERTED, "it is neither sealed nor queued", entry_id=entry_id)

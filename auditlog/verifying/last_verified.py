@@ -63,25 +63,22 @@ def failure() -> str:
     return str((_contents().get(environments.current()) or {}).get("failure", ""))
 
 
-def keep(note: str | None, *, now: datetime) -> None:
-    """Remember that the current environment's log verified, and its newest checkpoint, if there is one."""
-    _write({"note": note, "verified_at": now.isoformat()} if note else {"failure": ""})
+def keep(note: str | None, *, failure: str = "", now: datetime) -> None:
+    """Remember that the current environment's log verified, and its newest checkpoint, if there is one.
 
-
-def keep_failure(flaw: str, *, now: datetime) -> None:
-    """Remember that the log did not verify, beside what was verified before, until it verifies again."""
-    before = _contents().get(environments.current()) or {}
-    _write({**before, "failure": f"audit_verify, {now:%Y-%m-%d %H:%M} UTC: {flaw}"})
-
-
-def _write(entry: dict[str, str]) -> None:
-    """Store the current environment's entry; without AUDIT_VERIFIED_FILE, do nothing."""
+    Or the `failure`, beside what was verified before, until the log verifies again. Without
+    AUDIT_VERIFIED_FILE, do nothing.
+    """
     if not settings.AUDIT_VERIFIED_FILE:
         return
-    contents = {**_contents(), environments.current().value: entry}
+    contents = _contents()
+    kept = {"note": note, "verified_at": now.isoformat()} if note else {"failure": ""}
+    if failure:
+        before = contents.get(environments.current()) or {}
+        kept = {**before, "failure": f"audit_verify, {now:%Y-%m-%d %H:%M} UTC: {failure}"}
     target = Path(settings.AUDIT_VERIFIED_FILE)
     written = target.with_name(f"{target.name}.{os.getpid()}")
-    written.write_text(json.dumps(contents, indent=1))
+    written.write_text(json.dumps({**contents, environments.current().value: kept}, indent=1))
     # Never half a file, even if the machine stops.
     written.replace(target)
 

@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Final
 
 from auditlog.errors import TreeDamaged
-from auditlog.models import SignedHead
+from auditlog.models import SignedHead, TreeHead
 from auditlog.sealing import keys
-from auditlog.sealing.tree import Head, StoredTiles, head
+from auditlog.sealing.tree import StoredTiles, head
 from auditlog.tlog import tiles
 from auditlog.tlog.lines import TlogError
 from auditlog.tlog.merkle import EMPTY_ROOT
@@ -78,7 +78,7 @@ def verify_log(*, demands: Demands, tell: Tell, now: datetime) -> Verdict:
         flaws.append(Flaw(Damage.HEAD, error.message))
     verdict.add(*flaws)
     if verdict.outcome is LogOutcome.TAMPERED:
-        last_verified.keep_failure(str(verdict.flaws[0]), now=now)
+        last_verified.keep(None, failure=str(verdict.flaws[0]), now=now)
     elif verdict.outcome is LogOutcome.VERIFIED:
         last_verified.keep(newest.note if newest else None, now=now)
     return verdict
@@ -105,7 +105,7 @@ class RecountedTree:
 
 @dataclass
 class _Run:
-    head: Head
+    head: TreeHead
     trust: Trust
     claims: Collection[Claim]
     verdict: Verdict
@@ -118,14 +118,17 @@ class _Run:
 
     def verify(self, tell: Tell) -> None:
         began, tree = time.monotonic(), RecountedTree()
-        leaf_tiles, queued, erased = completeness.counts()
+        leaf_tiles, queued, erased = sql.query(completeness.COUNTS)[0]
         self._check_rolled_back()
         sql.execute(_PLANS.format("off"))
         size = min(self.head.size, WIDTH * leaf_tiles)
         for start in range(0, size, BLOCK):
             end = min(size, start + BLOCK)
             self._compare_upper(tree.add(self._leaves(start, end), end - start), is_full=True)
-            for claim in self._statements(start, end):
+            stated = [claim for claim in self.claims if start < claim.size <= end]
+            for row in SignedHead.objects.filter(size__gt=start, size__lte=end).order_by("size"):
+                stated += self._signed(row)
+            for claim in sorted(stated, key=lambda claim: claim.size):
                 self._compare_root(claim, tree)
             tell(end, size, time.monotonic() - began)
         sql.execute(_PLANS.format("on"))
@@ -170,13 +173,6 @@ class _Run:
             return stored.fetch(1, above)[place * HASH : (place + 1) * HASH] == perfect_root(tile)
         stored.put({(0, index): tile})
         return stored.root_or_nothing(self.head.size) == self.head.root
-
-    def _statements(self, start: int, end: int) -> list[Claim]:
-        """Return, by size, what checkpoints and claims state of the trees of `start` + 1 to `end` leaves."""
-        said = [claim for claim in self.claims if start < claim.size <= end]
-        for row in SignedHead.objects.filter(size__gt=start, size__lte=end).order_by("size"):
-            said += self._signed(row)
-        return sorted(said, key=lambda claim: claim.size)
 
     def _signed(self, row: SignedHead) -> Iterator[Claim]:
         self.checkpoints += 1

@@ -1,6 +1,7 @@
 """Verify one entry step by step, in plain words; outsiders verify its proof file instead."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -23,6 +24,7 @@ from auditlog.verifying.findings import problem_of
 from auditlog.vocabulary import AuditAction
 
 PLACE: Final = "Place in the tree"
+CONTENTS: Final = "Contents of the entry"
 CHECKPOINT: Final = "Checkpoint"
 _LAST_SECOND: Final = 253_402_300_799  # of the year 9999
 
@@ -77,7 +79,16 @@ def _steps(sealed: SealedEntry, under: SignedHead | None, now: datetime) -> Iter
     yield _passed(PLACE, f"The entry was sealed at index {sealed.index}.")
     if sealed.erased:
         yield _erasure(sealed)
-    yield _contents(sealed, stored)
+    expected, found = stored.leaf(sealed.index), b""
+    with suppress(ValueError, TypeError):  # of a row that has no leaf
+        found = sealed.hash()
+    if found == expected:
+        yield _passed(CONTENTS, "The leaf computed from the row as it is now is in the tree.")
+    else:
+        detail = (
+            "The row is not what was sealed: a field or its salt was changed afterwards, or the tree was."
+        )
+        yield _failed(CONTENTS, detail, expected.hex(), found.hex())
     if under is None:
         yield _open(CHECKPOINT, "No published checkpoint covers the entry yet. Look again in some seconds.")
         return
@@ -87,7 +98,7 @@ def _steps(sealed: SealedEntry, under: SignedHead | None, now: datetime) -> Iter
     except TlogError as error:
         yield _failed(CHECKPOINT, f"The stored checkpoint cannot be read: {error}.")
         return
-    yield _inclusion(sealed, checkpoint, stored)
+    yield _inclusion(sealed.index, found, checkpoint, stored)
     yield _log_signature(note, checkpoint, now)
     yield from _cosignatures(note)
 
@@ -113,28 +124,11 @@ def erasures_of(*, tenant_id: UUID, entry_id: UUID) -> dict[str, AuditEntry]:
     return found
 
 
-def _contents(sealed: SealedEntry, stored: StoredTiles) -> CheckedStep:
-    """Check that the leaf computed from the row as it is now is in the tree."""
-    name, expected, found = "Contents of the entry", stored.leaf(sealed.index), _hash(sealed)
-    if found == expected:
-        return _passed(name, "The leaf computed from the row as it is now is in the tree.")
-    detail = "The row is not what was sealed: a field or its salt was changed afterwards, or the tree was."
-    return _failed(name, detail, expected.hex(), found.hex())
-
-
-def _hash(sealed: SealedEntry) -> bytes:
-    """Return the leaf's hash as its row is now; empty if none can be computed."""
-    try:
-        return sealed.hash()
-    except (ValueError, TypeError):
-        return b""
-
-
-def _inclusion(sealed: SealedEntry, checkpoint: Checkpoint, stored: StoredTiles) -> CheckedStep:
+def _inclusion(index: int, leaf: bytes, checkpoint: Checkpoint, stored: StoredTiles) -> CheckedStep:
     name = "Path to the checkpoint"
     try:
-        path = stored.inclusion_path(sealed.index, checkpoint.size)
-        found = root_from_inclusion(sealed.index, checkpoint.size, _hash(sealed), path)
+        path = stored.inclusion_path(index, checkpoint.size)
+        found = root_from_inclusion(index, checkpoint.size, leaf, path)
     except TlogError as error:
         return _failed(name, f"The tree does not give the path: {error}.")
     if found == checkpoint.root:

@@ -1,4 +1,4 @@
-"""A witness over HTTP/1.1, behind a proxy that speaks TLS; each client is bounded in time and size."""
+"""A witness over HTTP, behind a proxy that speaks TLS; each client is bounded in time and size."""
 
 import logging
 import socket
@@ -12,7 +12,7 @@ from typing import Any
 from auditlog.tlog.checkpoints import MAX_REQUEST_BYTES
 from auditlog.witness.cosigning import PLAIN, CheckpointRefused, Witness
 
-REQUEST_SECONDS = 30.0  # from a connection's last answer to its next one
+REQUEST_SECONDS = 30.0  # for a connection, which carries one request
 MAX_CONNECTIONS = 256
 
 logger = logging.getLogger(__name__)
@@ -40,11 +40,8 @@ class WitnessServer(ThreadingHTTPServer):
         """Return whether there is room for another connection; without it, it is closed."""
         if len(self._deadlines) >= MAX_CONNECTIONS:
             return False
-        self.renew(request)
+        self._deadlines[request] = time.monotonic() + self._request_seconds
         return True
-
-    def renew(self, connection: Any) -> None:
-        self._deadlines[connection] = time.monotonic() + self._request_seconds
 
     def service_actions(self) -> None:
         """Cut off connections past their deadline; called at least twice a second."""
@@ -67,20 +64,10 @@ class WitnessServer(ThreadingHTTPServer):
 
 class WitnessHandler(BaseHTTPRequestHandler):
     server: WitnessServer
-    protocol_version = default_request_version = "HTTP/1.1"
+    default_request_version = "HTTP/1.0"
     server_version, sys_version = "audit-witness", ""
     timeout = REQUEST_SECONDS
     wbufsize = -1  # an answer leaves in one piece
-    disable_nagle_algorithm = True
-
-    def handle_one_request(self) -> None:
-        self.server.renew(self.request)
-        super().handle_one_request()
-
-    def handle_expect_100(self) -> bool:
-        go_on = super().handle_expect_100()
-        self.wfile.flush()
-        return go_on
 
     def do_GET(self) -> None:
         """The latest checkpoint of one log (`/<hash of its origin>/checkpoint`), or a line for each log."""
@@ -129,7 +116,6 @@ class WitnessHandler(BaseHTTPRequestHandler):
             body = self.rfile.read(int(lengths[0]))
             if len(body) == int(lengths[0]):
                 return body
-            self.close_connection = True
         return None
 
     def _answer(self, status: int, text: str, content_type: str = PLAIN) -> None:
@@ -137,14 +123,11 @@ class WitnessHandler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(content)))
-        if self.close_connection:
-            self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(content)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Answer as text, and close: what follows in the connection may be the rest of a body."""
-        self.close_connection = True
+        """Answer as text."""
         self._answer(code, f"{message or self.responses[code][0]}\n")
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002

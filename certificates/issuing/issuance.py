@@ -296,19 +296,15 @@ def _settle(issuance_id: UUID, tenant_id: UUID, now: datetime) -> bool:
             return False
         log.warning("issuance %s was never finished", intent.serial_number)
         if not Certificate.objects.filter(kms_key_arn=intent.key_uri).exists():
-            _put_back(intent.key_uri, now)
+            wrapped = WrappedAgentKey.objects.filter(key_uri=intent.key_uri).first()
+            try:
+                if wrapped is not None:
+                    key = KeyRef(intent.key_uri, bytes(wrapped.spki), KeyStorage.WRAPPED)
+                else:
+                    backend = backend_for(environments.current())
+                    key = KeyRef(intent.key_uri, backend.spki(intent.key_uri))
+                key_pool.put_back(key=key, now=now)
+            except KeyNotFound:
+                log.warning("the key of an unfinished issuance is not in its token")
         _finish(intent, IssuanceState.FAILED, now, error="never finished")
     return True
-
-
-def _put_back(key_uri: str, now: datetime) -> None:
-    wrapped = WrappedAgentKey.objects.filter(key_uri=key_uri).first()
-    try:
-        if wrapped is not None:
-            key = KeyRef(key_uri, bytes(wrapped.spki), KeyStorage.WRAPPED)
-        else:
-            key = KeyRef(key_uri, backend_for(environments.current()).spki(key_uri))
-    except KeyNotFound:
-        log.warning("the key of an unfinished issuance is not in its token")
-    else:
-        key_pool.put_back(key=key, now=now)

@@ -17,7 +17,7 @@ from compliance.core.shares import AllTaken, SharedSlots
 from compliance.core.tasks import enqueue, enqueue_on_commit
 from compliance.keys.base import KeyRef, KeyStorage
 from compliance.keys.registry import backend_for
-from compliance.stores import session_locks
+from compliance.stores.session_locks import TurnLock, locked
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,6 @@ GENERATING: Final = SharedSlots(2)
 """Keys that a process makes at once for requests."""
 WAIT_SECONDS: Final = 10.0
 TURN_SECONDS: Final = 20.0
-FILLING: Final = 0x706F6F6C  # "pool": the key of the advisory lock of the one that fills
 
 
 def take_for(intent: Issuance) -> KeyRef | None:
@@ -97,7 +96,7 @@ def fill(*, now: datetime, size: int | None = None, seconds: float | None = None
 
 def refill(*, now: datetime) -> int:
     """Fill the pool from a worker, one of an environment at a time, for `TURN_SECONDS`, then again."""
-    with session_locks.locked(FILLING) as is_mine:
+    with locked(TurnLock.KEY_POOL) as is_mine:
         if not is_mine:
             return 0
         made = fill(now=now, seconds=TURN_SECONDS)

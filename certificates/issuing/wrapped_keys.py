@@ -100,11 +100,6 @@ def delete_unnamed(*, now: datetime) -> int:
     return sum(WrappedAgentKey.objects.filter(id__in=ids).delete()[0] for ids in unnamed(now=now))
 
 
-def ensure(*, actor: Actor, now: datetime) -> None:
-    if not WrappingKey.objects.filter(retired_at=None).exists():
-        rotate(actor=actor, now=now)
-
-
 def rotate(*, actor: Actor, now: datetime) -> WrappingKey:
     """Put a new wrapping key into service; the present one is retired.
 

@@ -42,7 +42,8 @@ def _unlisted(authority: CertificateAuthority, now: datetime) -> Iterator[str]:
     if late:
         yield f"{late} revocations have been on no list for more than a minute"
     ended = EndedHold.objects.filter(authority=authority, certificate__expires_at__gte=now)
-    late = ended.unpublished().filter(ended_at__lt=now - PATIENCE).count()
+    shown = ended.filter(hold_crl_number__isnull=False, end_crl_number=None)
+    late = shown.filter(ended_at__lt=now - PATIENCE).count()
     if late:
         yield f"{late} holds ended more than a minute ago and are still on the lists"
 

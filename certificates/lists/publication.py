@@ -6,12 +6,13 @@ build and store each list, close the round. After a crash the round is due again
 what was marked for it.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import QuerySet
 
 from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
@@ -25,7 +26,7 @@ from certificates.models import (
     RevocationList,
     RevocationListPart,
 )
-from certificates.querysets import CertificateQuerySet, EndedHoldQuerySet
+from certificates.querysets import CertificateQuerySet
 from compliance.core import environments
 from compliance.keys.registry import rsa_private_key
 from compliance.stores import session_locks, sql
@@ -72,16 +73,6 @@ INSERT INTO certificates_revocationlistpart (revocation_list_id, position, body)
 """
 
 
-@dataclass(frozen=True)
-class PublicationRound:
-    """One round: its number and dates, the shards to make, and the base of the delta."""
-
-    authority: CertificateAuthority
-    window: CrlWindow
-    shards: tuple[int, ...]
-    base_number: int | None
-
-
 def publish(*, authority_id: UUID, actor: Actor, now: datetime, force: bool = False) -> RevocationList | None:
     """Publish a round of a CA's lists if it is due, or with `force`; return the full list.
 
@@ -89,13 +80,12 @@ def publish(*, authority_id: UUID, actor: Actor, now: datetime, force: bool = Fa
     """
     if not force and not lists_are_due(authority_id=authority_id, now=now):
         return None
-    # The second half of an id is random: the lock is of this CA alone.
-    with session_locks.locked(int.from_bytes(authority_id.bytes[8:], signed=True)) as is_mine:
-        if is_mine:
-            begun = _begin(authority_id, now, force)
-            return None if begun is None else _make_round(begun, actor, now)
-    if force:
-        raise ListBeingMade()
+    with session_locks.locked(authority_id) as is_mine:
+        if not is_mine and force:
+            raise ListBeingMade()
+        # Another process may have made the round meanwhile.
+        if is_mine and (force or lists_are_due(authority_id=authority_id, now=now)):
+            return _make_round(CertificateAuthority.objects.get(id=authority_id), actor, now, force)
     return None
 
 
@@ -109,34 +99,25 @@ def lists_are_due(*, authority_id: UUID, now: datetime) -> bool:
     """Whether a CA has a list to make: missing, aged or unfinished, or a change that is on no list yet."""
     authority = CertificateAuthority.objects.get(id=authority_id)
     newest = _newest(authority)
-    unpublished = (_listable(authority, now).unpublished(), _ended_holds(authority, now).unpublished())
+    unlisted = (_unlisted(authority, now), _ended_holds(authority, now))
     return (
         authority.crl_completed != authority.crl_number
         or bool({FULL, *_shard_names(authority)} - newest.keys())
         or any(_has_aged(found, now) for found in newest.values())
-        or any(rows.exists() for rows in unpublished)
+        or any(rows.exists() for rows in unlisted)
     )
 
 
-def _begin(authority_id: UUID, now: datetime, force: bool) -> PublicationRound | None:
-    """Take the next number and mark what has changed as part of it; None if no round is due."""
-    if not force and not lists_are_due(authority_id=authority_id, now=now):
-        return None
+def _begin(authority: CertificateAuthority, now: datetime) -> CrlWindow:
+    """Take the next number and mark what has changed as part of it."""
     with environments.atomic():
-        authority = CertificateAuthority.objects.locked().get(id=authority_id)
-        newest = _newest(authority)
+        authority.refresh_from_db(from_queryset=CertificateAuthority.objects.locked())
         authority.crl_number += 1
         authority.save(update_fields=["crl_number"])
     this_update = now.replace(microsecond=0)
     window = CrlWindow(authority.crl_number, this_update, this_update + settings.CRL_VALIDITY)
     _mark(authority, window)
-    shards = _shards_to_make(authority, newest, now, force)
-    base_number = None
-    if authority.role != AuthorityRole.ROOT:
-        # The oldest full list still valid: the delta then adds to it and to every later one.
-        full = RevocationList.objects.filter(authority=authority, scope=FULL, next_update__gt=now)
-        base_number = full.order_by("number").values_list("number", flat=True).first()
-    return PublicationRound(authority, window, shards, base_number)
+    return window
 
 
 def _mark(authority: CertificateAuthority, window: CrlWindow) -> None:
@@ -146,7 +127,7 @@ def _mark(authority: CertificateAuthority, window: CrlWindow) -> None:
     then has the end of its old hold in this round and its new hold in a later one. The other order would put
     the end of the old hold last, as if the new one had ended.
     """
-    unmarked = _listable(authority, window.this_update).unpublished()
+    unmarked = _unlisted(authority, window.this_update)
     while True:
         batch = unmarked.order_by().values("id")[:MARK_BATCH]
         # Revoked, again: a row may have been released while this statement waited for its lock.
@@ -154,13 +135,13 @@ def _mark(authority: CertificateAuthority, window: CrlWindow) -> None:
         marked = rows.update(first_crl_number=window.number)
         if marked < MARK_BATCH:
             break
-    ended = _ended_holds(authority, window.this_update).unpublished()
+    ended = _ended_holds(authority, window.this_update)
     EndedHold.objects.filter(id__in=ended.order_by().values("id")).update(end_crl_number=window.number)
 
 
 def _shards_to_make(
     authority: CertificateAuthority, newest: dict[str, RevocationList], now: datetime, force: bool
-) -> tuple[int, ...]:
+) -> list[int]:
     since = authority.crl_completed
     revoked = Certificate.objects.filter(authority=authority, status="revoked", first_crl_number__gt=since)
     ended = EndedHold.objects.filter(authority=authority, end_crl_number__gt=since)
@@ -168,30 +149,35 @@ def _shards_to_make(
         *revoked.order_by().values_list("crl_shard", flat=True).distinct(),
         *ended.order_by().values_list("certificate__crl_shard", flat=True).distinct(),
     }
-    return tuple(
+    return [
         shard
         for shard, name in enumerate(_shard_names(authority))
         if force or shard in changed or name not in newest or _has_aged(newest[name], now)
-    )
+    ]
 
 
-def _make_round(begun: PublicationRound, actor: Actor, now: datetime) -> RevocationList:
+def _make_round(authority: CertificateAuthority, actor: Actor, now: datetime, force: bool) -> RevocationList:
     """Make the lists of a round, the full list last: clients that see it find the others there."""
-    authority, issuer = begun.authority, begun.authority.as_issuer
+    newest, issuer = _newest(authority), authority.as_issuer
+    window = _begin(authority, now)
     is_root = authority.role == AuthorityRole.ROOT
     # A list names a distribution point only if all its certificates do: those of several shards name
     # different ones, and a root, which `openssl verify -crl_check_all` looks up on its own list, names none.
     url = None if is_root or authority.crl_shards else authority.crl_url
     delta_url = None if is_root else f"{authority.crl_url}/{DELTA}"
-    for shard in begun.shards:
-        _make(begun, ListScope(shard_name(shard), issuer.shard_url(shard), shard=shard))
-    if begun.base_number is None:
+    shards = _shards_to_make(authority, newest, now, force)
+    # The base is the oldest full list still valid: the delta adds to it and to every later one.
+    valid = RevocationList.objects.filter(authority=authority, scope=FULL, next_update__gt=now)
+    base_number = None if is_root else valid.order_by("number").values_list("number", flat=True).first()
+    for shard in shards:
+        _make(authority, window, ListScope(shard_name(shard), issuer.shard_url(shard), shard=shard))
+    if base_number is None:
         RevocationList.objects.filter(authority=authority, scope=DELTA).delete()
     else:
-        _make(begun, ListScope(DELTA, url, base_number=begun.base_number))
-    full = _make(begun, ListScope(FULL, url, delta_url))
+        _make(authority, window, ListScope(DELTA, url, base_number=base_number))
+    full = _make(authority, window, ListScope(FULL, url, delta_url))
     with environments.atomic():
-        authority.crl_completed = begun.window.number
+        authority.crl_completed = window.number
         authority.save(update_fields=["crl_completed"])
         auditlog.record(
             of=authority,
@@ -201,7 +187,7 @@ def _make_round(begun: PublicationRound, actor: Actor, now: datetime) -> Revocat
                 "number": full.number,
                 "entries": full.entry_count,
                 "next_update": full.next_update.isoformat(),
-                "shards": list(begun.shards),
+                "shards": shards,
             },
             actor=actor,
             now=now,
@@ -209,8 +195,7 @@ def _make_round(begun: PublicationRound, actor: Actor, now: datetime) -> Revocat
     return full
 
 
-def _make(begun: PublicationRound, scope: ListScope) -> RevocationList:
-    authority, window = begun.authority, begun.window
+def _make(authority: CertificateAuthority, window: CrlWindow, scope: ListScope) -> RevocationList:
     count, entries = read_entries(
         authority=authority, window=window, scope=scope, period=settings.CRL_VALIDITY
     )
@@ -228,7 +213,12 @@ def _make(begun: PublicationRound, scope: ListScope) -> RevocationList:
         with sql.driver_cursor() as cursor:
             for position, start in enumerate(range(0, len(der), PART_OCTETS)):
                 cursor.execute(_WRITE, (made.id, position, der[start : start + PART_OCTETS]))
-        _delete_old(made)
+        # Octets that no client can ask for, and rows whose list no delta has as its base.
+        lists = RevocationList.objects.filter(authority=authority, scope=scope.name)
+        kept = list(lists.order_by("-number").values_list("id", flat=True)[:KEPT_BODIES])
+        stale = lists.exclude(id__in=kept)
+        RevocationListPart.objects.filter(revocation_list__in=stale).delete()
+        stale.filter(next_update__lt=made.this_update).delete()
     return made
 
 
@@ -254,15 +244,6 @@ def read_entries(
     return sum(count for count, _ in rows), [octets for _, octets in rows]
 
 
-def _delete_old(newest: RevocationList) -> None:
-    """Delete octets that no client can ask for, and rows whose list no delta has as its base."""
-    lists = RevocationList.objects.filter(authority=newest.authority_id, scope=newest.scope)
-    kept = list(lists.order_by("-number").values_list("id", flat=True)[:KEPT_BODIES])
-    stale = lists.exclude(id__in=kept)
-    RevocationListPart.objects.filter(revocation_list__in=stale).delete()
-    stale.filter(next_update__lt=newest.this_update).delete()
-
-
 def _newest(authority: CertificateAuthority) -> dict[str, RevocationList]:
     lists = RevocationList.objects.filter(authority=authority).exclude(scope=DELTA)
     return {found.scope: found for found in lists.order_by("scope", "-number").distinct("scope")}
@@ -276,12 +257,15 @@ def _shard_names(authority: CertificateAuthority) -> list[str]:
     return [shard_name(shard) for shard in range(authority.crl_shards)]
 
 
-def _listable(authority: CertificateAuthority, now: datetime) -> CertificateQuerySet:
-    """Revoked, and expired at most one list's validity ago (RFC 5280 §3.3)."""
+def _unlisted(authority: CertificateAuthority, now: datetime) -> CertificateQuerySet:
+    """Revoked, on no list yet, and expired at most one list's validity ago (RFC 5280 §3.3)."""
     since = now - settings.CRL_VALIDITY
-    return Certificate.objects.filter(authority=authority, status="revoked", expires_at__gte=since)
+    revoked = Certificate.objects.filter(authority=authority, status="revoked", expires_at__gte=since)
+    return revoked.filter(first_crl_number=None)
 
 
-def _ended_holds(authority: CertificateAuthority, now: datetime) -> EndedHoldQuerySet:
+def _ended_holds(authority: CertificateAuthority, now: datetime) -> QuerySet[EndedHold]:
+    """Holds that lists have shown, but not yet their end."""
     since = now - settings.CRL_VALIDITY
-    return EndedHold.objects.filter(authority=authority, certificate__expires_at__gte=since)
+    shown = EndedHold.objects.filter(hold_crl_number__isnull=False, end_crl_number=None)
+    return shown.filter(authority=authority, certificate__expires_at__gte=since)

@@ -41,7 +41,6 @@ class KeptList:
 
     authority: CertificateAuthority
     number: int
-    this_update: datetime
     revoked: dict[str, ListedRevocation]
 
 
@@ -97,7 +96,7 @@ def recognized(crl: x509.CertificateRevocationList) -> KeptList | None:
         if code is not ReasonFlags.remove_from_crl:
             revoked[format_serial(entry.serial_number)] = entry.revocation_date_utc, code
     number = crl.extensions.get_extension_for_class(x509.CRLNumber).value.crl_number
-    return KeptList(authority, number, crl.last_update_utc, revoked)
+    return KeptList(authority, number, revoked)
 
 
 def gap(kept: KeptList, *, now: datetime) -> ListGap:
@@ -168,34 +167,30 @@ def _revoke_again(certificate: Certificate, found: ListGap, actor: Actor, now: d
 def _resumed(
     authority: CertificateAuthority, gaps: Sequence[ListGap], actor: Actor, now: datetime
 ) -> Resumption:
+    """Raise the CA's number, and drop its lists: none may be served or be a base; publish new ones."""
     own = [each for each in gaps if each.kept.authority == authority]
-    last_known = _advance(authority, [each.kept.number for each in own], actor, now)
-    published = publication.publish(authority_id=authority.id, actor=actor, now=now, force=True)
-    return Resumption(
-        authority,
-        last_known,
-        published.number if published else 0,
-        tuple(row.serial_number for each in own for row in each.lost),
-        tuple(sorted({serial for each in own for serial in each.unknown})),
-    )
-
-
-def _advance(authority: CertificateAuthority, published: list[int], actor: Actor, now: datetime) -> int:
-    """Raise the CA's number, and drop its lists: none may be served or be a base. Return the old number."""
+    published = sorted(each.kept.number for each in own)
     with environments.atomic():
-        locked = CertificateAuthority.objects.locked().get(id=authority.id)
-        last_known, newest = locked.crl_number, RevocationList.objects.newest_of(locked)
-        since = newest.this_update if newest else locked.created_at
+        authority.refresh_from_db(from_queryset=CertificateAuthority.objects.locked())
+        last_known, newest = authority.crl_number, RevocationList.objects.newest_of(authority)
+        since = newest.this_update if newest else authority.created_at
         missed = ceil(max(0.0, (now - since).total_seconds())) * ROUNDS_A_SECOND
-        locked.crl_number = max([last_known + missed, *published])
-        locked.save(update_fields=["crl_number"])
-        RevocationList.objects.filter(authority=locked).delete()
+        authority.crl_number = after = max([last_known + missed, *published])
+        authority.save(update_fields=["crl_number"])
+        RevocationList.objects.filter(authority=authority).delete()
         auditlog.record(
-            of=locked,
+            of=authority,
             action=AuditAction.CRL_RESUMED,
-            description=f"Revocation lists of {locked.common_name} continue after {locked.crl_number}",
-            metadata={"last_known": last_known, "after": locked.crl_number, "published": sorted(published)},
+            description=f"Revocation lists of {authority.common_name} continue after {after}",
+            metadata={"last_known": last_known, "after": after, "published": published},
             actor=actor,
             now=now,
         )
-    return last_known
+    full = publication.publish(authority_id=authority.id, actor=actor, now=now, force=True)
+    return Resumption(
+        authority,
+        last_known,
+        full.number if full else 0,
+        tuple(row.serial_number for each in own for row in each.lost),
+        tuple(sorted({serial for each in own for serial in each.unknown})),
+    )

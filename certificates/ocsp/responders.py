@@ -2,7 +2,6 @@
 
 import hashlib
 import logging
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
 from typing import Final
@@ -58,16 +57,12 @@ _VALID: Final = "WHERE not_before <= %s AND not_after > %s ORDER BY created_at D
 _ASKED_ABOUT: Final = "WHERE serial_number = %s"
 
 
+OcspAnswer = tuple[bytes, bool]
+"""A response in DER, and whether caches may keep it for the same request."""
+
+
 class MalformedRequest(Exception):
     """Not an OCSP request about one certificate, or one beyond the limits."""
-
-
-@dataclass(frozen=True)
-class OcspAnswer:
-    """A response in DER; `is_shared` if caches may keep it for the same request."""
-
-    der: bytes
-    is_shared: bool = False
 
 
 def answer(*, request: bytes | str, now: datetime) -> OcspAnswer:
@@ -84,7 +79,7 @@ def answer(*, request: bytes | str, now: datetime) -> OcspAnswer:
 def _refusal(status: ocsp.OCSPResponseStatus) -> OcspAnswer:
     """A response without a certificate's status, which is not signed (RFC 6960 §4.2.1)."""
     response = ocsp.OCSPResponseBuilder.build_unsuccessful(status)
-    return OcspAnswer(response.public_bytes(Encoding.DER))
+    return response.public_bytes(Encoding.DER), False
 
 
 def _read(sent: bytes | str) -> tuple[ocsp.OCSPRequest, bytes | None]:
@@ -180,7 +175,7 @@ def _signed(
     if nonce is not None:
         builder = builder.add_extension(x509.OCSPNonce(nonce), critical=False)
     response = builder.sign(private_key(environments.current(), responder.key_uri), hashes.SHA256())
-    return OcspAnswer(response.public_bytes(Encoding.DER), is_shared=nonce is None)
+    return response.public_bytes(Encoding.DER), nonce is None
 
 
 def maintain(*, actor: Actor, now: datetime) -> int:

@@ -33,8 +33,8 @@ class OcspViewSet(PublicViewSet):
         responses=RESPONSES,
     )
     def ask(self, request: Request) -> HttpResponse:
-        found = responders.answer(request=request.body, now=now())
-        return _response(found.der, "no-store")
+        der, _ = responders.answer(request=request.body, now=now())
+        return _response(der, "no-store")
 
     @extend_schema(
         operation_id="askOcspByAddress",
@@ -52,8 +52,8 @@ class OcspViewSet(PublicViewSet):
     )
     def ask_by_address(self, request: Request, encoded: str) -> HttpResponse:
         # Clients append "/" and the request, to an address with a slash at its end as well.
-        found = responders.answer(request=encoded.lstrip("/"), now=now())
-        return _response(found.der, CACHEABLE if found.is_shared else "no-store")
+        der, is_shared = responders.answer(request=encoded.lstrip("/"), now=now())
+        return _response(der, CACHEABLE if is_shared else "no-store")
 
 
 def _response(der: bytes, cache_control: str) -> HttpResponse:

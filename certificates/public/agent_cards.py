@@ -100,7 +100,15 @@ def content_of(agent: Agent, certificate: Certificate, *, base_url: str) -> dict
 def published(did: AgentDid, *, now: datetime) -> tuple[dict[str, Any], str]:
     """Return an active agent's signed card and its digest. Raises: CardNotFound, the HSM's 503 errors."""
     with environments.use(did.environment):
-        agent, certificate = _publisher(did, now)
+        try:
+            agent = Agent.objects.find(did.agent_id)
+        except AgentNotFound as error:
+            raise CardNotFound() from error
+        certificate = Certificate.objects.of_agent(agent.id).active(now).first()
+        if agent.agent_card is None or agent.status != AgentStatus.ACTIVE or certificate is None:
+            raise CardNotFound()
+        if not certificate.claims["permitted_actions"]:
+            raise CardNotFound()
         content = content_of(agent, certificate, base_url=settings.BASE_URL)
         protected = jose.card_header(key_id(certificate))
         octets = jose.card_input(protected, rfc8785.dumps(content))
@@ -108,19 +116,6 @@ def published(did: AgentDid, *, now: datetime) -> tuple[dict[str, Any], str]:
         signature = _stored(agent, digest) or _signed(agent, certificate, octets, digest, now)
     signatures = [{"protected": protected, "signature": signature}]
     return {**content, "signatures": signatures}, digest
-
-
-def _publisher(did: AgentDid, now: datetime) -> tuple[Agent, Certificate]:
-    try:
-        agent = Agent.objects.find(did.agent_id)
-    except AgentNotFound as error:
-        raise CardNotFound() from error
-    if agent.agent_card is None or agent.status != AgentStatus.ACTIVE:
-        raise CardNotFound()
-    certificate = Certificate.objects.of_agent(agent.id).active(now).first()
-    if certificate is None or not certificate.claims["permitted_actions"]:
-        raise CardNotFound()
-    return agent, certificate
 
 
 def _stored(agent: Agent, digest: str) -> str | None:

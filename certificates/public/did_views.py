@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 from cryptography import x509
@@ -46,8 +46,12 @@ def did_document(did: str, *, chain: list[x509.Certificate], base_url: str) -> d
     if chain:
         serial = f"{chain[0].serial_number:040x}"
         method = f"{did}#{serial}"
+        key = RSAAlgorithm.to_jwk(cast("RSAPublicKey", chain[0].public_key()), as_dict=True)
+        x5c = [b64_encode(link.public_bytes(Encoding.DER)) for link in chain]
+        # RFC 7518 §6.3.1
+        jwk = {"kty": key["kty"], "alg": "RS256", "n": key["n"], "e": key["e"], "x5c": x5c}
         document["verificationMethod"] = [
-            {"id": method, "type": "JsonWebKey", "controller": did, "publicKeyJwk": _public_jwk(chain)}
+            {"id": method, "type": "JsonWebKey", "controller": did, "publicKeyJwk": jwk}
         ]
         document["assertionMethod"] = [method]
         document["authentication"] = [method]
@@ -72,16 +76,6 @@ def _status_endpoints(leaf: x509.Certificate) -> Iterator[tuple[str, tuple[str, 
     for access in leaf.extensions.get_extension_for_class(x509.AuthorityInformationAccess).value:
         if access.access_method == AuthorityInformationAccessOID.OCSP:
             yield "ocsp", ("OnlineCertificateStatusProtocol", access.access_location.value)
-
-
-def _public_jwk(chain: list[x509.Certificate]) -> dict[str, Any]:
-    """The RSA public key of the first certificate as a JWK (RFC 7518 §6.3.1), with `x5c`."""
-    key = chain[0].public_key()
-    if not isinstance(key, RSAPublicKey):
-        raise TypeError("agents' keys are RSA")
-    jwk = RSAAlgorithm.to_jwk(key, as_dict=True)
-    x5c = [b64_encode(link.public_bytes(Encoding.DER)) for link in chain]
-    return {"kty": jwk["kty"], "alg": "RS256", "n": jwk["n"], "e": jwk["e"], "x5c": x5c}
 
 
 class Version(NamedTuple):
@@ -245,7 +239,11 @@ def _resolved(request: Request, agent: Agent, history: list[Version], moment: da
         return _failed(404, "notFound", "The agent was not there yet")
     if is_retired and agent.status_changed_at <= moment:
         return _failed(410, "deactivated", "Agent is retired", {"deactivated": True})
-    chain = _chain(history[number - 1].certificate_id)
+    chain: list[x509.Certificate] = []
+    if certificate_id := history[number - 1].certificate_id:
+        row = Certificate.objects.select_related("authority__parent").get(id=certificate_id)
+        issuers = [one.as_issuer.certificate for one in (row.authority, row.authority.parent) if one]
+        chain = [x509.load_pem_x509_certificate(row.certificate_pem.encode()), *issuers]
     document = did_document(agent.did, chain=chain, base_url=settings.BASE_URL)
     wanted = accepted_types(request.headers.get("Accept", "*/*"))
     if wanted and wanted[0] in DOCUMENT_TYPES:
@@ -276,15 +274,6 @@ def _metadata(history: list[Version], number: int, is_retired: bool) -> dict[str
 
 def _seconds(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
-def _chain(certificate_id: UUID | None) -> list[x509.Certificate]:
-    if certificate_id is None:
-        return []
-    row = Certificate.objects.select_related("authority__parent").get(id=certificate_id)
-    above = [row.authority, row.authority.parent]
-    issuers = [authority.as_issuer.certificate for authority in above if authority is not None]
-    return [x509.load_pem_x509_certificate(row.certificate_pem.encode()), *issuers]
 
 
 def _failed(status: int, code: str, message: str, metadata: dict[str, Any] | None = None) -> Response:

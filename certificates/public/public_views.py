@@ -137,7 +137,11 @@ class RevocationListViewSet(PublicViewSet):
         number = _parsed(serial)
         with environments.use(environment_of(number)):
             authority = CertificateAuthority.objects.with_serial(number)
-            return self._serve(request, authority, _scope_of(authority, part))
+            if part == DELTA and authority.role == AuthorityRole.ISSUING:
+                return self._serve(request, authority, DELTA)
+            if re.fullmatch(r"0|[1-9]\d{0,4}", part, re.ASCII) and int(part) < authority.crl_shards:
+                return self._serve(request, authority, shard_name(int(part)))
+        raise NotFound("Revocation list not found")
 
     def _serve(self, request: Request, authority: CertificateAuthority, scope: str = FULL) -> HttpResponse:
         latest = RevocationList.objects.latest_of(authority, scope)
@@ -246,11 +250,3 @@ def _parsed(serial: str) -> int:
     if number is None:
         raise AuthorityNotFound()
     return number
-
-
-def _scope_of(authority: CertificateAuthority, part: str) -> str:
-    if part == DELTA and authority.role == AuthorityRole.ISSUING:
-        return DELTA
-    if re.fullmatch(r"0|[1-9]\d{0,4}", part, re.ASCII) and int(part) < authority.crl_shards:
-        return shard_name(int(part))
-    raise NotFound("Revocation list not found")

@@ -90,15 +90,13 @@ def _answered(text: str) -> VerifyAnswer:
         found = verification.verify(serial=serial, now=now())
     except CertificateNotFound:
         return "Unknown", "This service issued no such certificate. Don't trust it.", {}
-    if certificate is not None and certificate != _issued(found):
-        explanation = "It bears the serial number of a certificate of ours, but is another. Don't trust it."
-        return "Forged", explanation, {}
+    if certificate is not None:
+        with environments.use(found.environment):
+            issued = x509.load_pem_x509_certificate(found.certificate.certificate_pem.encode())
+        if certificate != issued:
+            why = "It bears the serial number of a certificate of ours, but is another. Don't trust it."
+            return "Forged", why, {}
     return (*_judged(found), _facts(found))
-
-
-def _issued(found: Verification) -> x509.Certificate:
-    with environments.use(found.environment):
-        return x509.load_pem_x509_certificate(found.certificate.certificate_pem.encode())
 
 
 def _judged(found: Verification) -> tuple[str, str]:

@@ -97,13 +97,22 @@ def make_revoked_certificate(tenant: Tenant, *, reason: str = "keyCompromise") -
     return revoke_certificate(make_certificate(make_agent(tenant)), reason=reason)
 
 
-def revoke_certificate(certificate: Certificate, *, reason: str = "keyCompromise") -> Certificate:
-    return services.revoke(
-        tenant_id=certificate.agent.tenant_id,
-        certificate_id=certificate.id,
-        reason=reason,
-        actor=ACTOR,
-        now=now(),
+def revoke_certificate(
+    certificate: Certificate, *, reason: str = "keyCompromise", at: datetime | None = None
+) -> Certificate:
+    about: dict[str, Any] = {"tenant_id": certificate.tenant_id, "certificate_id": certificate.id}
+    return services.revoke(**about, reason=reason, actor=ACTOR, now=at or now())
+
+
+def renew_certificate(certificate: Certificate, *, at: datetime | None = None) -> Certificate:
+    about: dict[str, Any] = {"tenant_id": certificate.tenant_id, "certificate_id": certificate.id}
+    return issuance.renew(**about, actor=ACTOR, now=at or now())
+
+
+def retire_agent(agent: Agent, *, at: datetime | None = None) -> Agent:
+    """Retire the agent, which revokes its certificate."""
+    return services.retire_agent(
+        tenant_id=agent.tenant_id, agent_id=agent.id, reason="done", actor=ACTOR, now=at or now()
     )
 
 

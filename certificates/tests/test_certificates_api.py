@@ -11,7 +11,6 @@ from auditlog.models import AuditEntry
 from certificates.models import Certificate
 from certificates.tests.factories import (
     make_certificate,
-    make_certified_agent,
     make_expired_certificate,
     make_overdue_certificate,
     make_revoked_certificate,
@@ -24,48 +23,40 @@ from tenancy.models import Tenant
 ABSENT = "01890000-0000-7000-8000-000000000000"
 
 
-def revoke(client: ApiClient, certificate: Certificate, body: Any = None) -> Any:
-    return client.post(f"/v1/certificates/{certificate.id}/revoke", body or {"reason": "keyCompromise"})
-
-
-def test_certificate_is_revoked(client: ApiClient, tenant: Tenant) -> None:
+def test_certificate_is_revoked_and_the_agents_status_stays(client: ApiClient, tenant: Tenant) -> None:
     certificate = make_certificate(make_agent(tenant))
+    reason = "keyCompromise: laptop stolen"
 
-    answer = revoke(client, certificate, {"reason": "keyCompromise: laptop stolen"})
+    answer = client.post(f"/v1/certificates/{certificate.id}/revoke", {"reason": reason})
 
     assert answer.status_code == 200
     data = answer.json()["data"]
     assert set(data) == {"certificate_id", "status", "revoked_at", "reason"}
     assert data["certificate_id"] == str(certificate.id)
-    assert (data["status"], data["reason"]) == ("revoked", "keyCompromise: laptop stolen")
+    assert (data["status"], data["reason"]) == ("revoked", reason)
     certificate.refresh_from_db()
     assert certificate.revocation_code == "keyCompromise"
-
-
-def test_revocation_is_audited_and_leaves_the_agents_status(client: ApiClient, tenant: Tenant) -> None:
-    agent = make_certified_agent(tenant)
-    certificate = Certificate.objects.get(agent=agent)
-
-    revoke(client, certificate)
-
+    assert certificate.agent.status == AgentStatus.ACTIVE
     told = AuditEntry.objects.about(certificate.id).of_type("certificate.revoked").get()
     assert told.metadata is not None
     assert told.metadata["code"] == "keyCompromise"
-    agent.refresh_from_db()
-    assert agent.status == AgentStatus.ACTIVE
 
 
-def test_revoked_certificate_cannot_be_revoked(client: ApiClient, tenant: Tenant) -> None:
-    answer = revoke(client, make_revoked_certificate(tenant))
+@pytest.mark.parametrize("verb", ["revoke", "renew"])
+@pytest.mark.parametrize(
+    ("make", "status", "error"),
+    [
+        (make_revoked_certificate, 409, "Certificate is already revoked"),
+        (make_expired_certificate, 422, "Certificate has expired"),
+        (make_overdue_certificate, 422, "Certificate has expired"),
+    ],
+)
+def test_ended_certificate_is_neither_revoked_nor_renewed(
+    client: ApiClient, tenant: Tenant, make: Any, status: int, error: str, verb: str
+) -> None:
+    answer = client.post(f"/v1/certificates/{make(tenant).id}/{verb}", {"reason": "keyCompromise"})
 
-    assert (answer.status_code, answer.json()) == (409, {"error": "Certificate is already revoked"})
-
-
-@pytest.mark.parametrize("make", [make_expired_certificate, make_overdue_certificate])
-def test_expired_certificate_cannot_be_revoked(client: ApiClient, tenant: Tenant, make: Any) -> None:
-    answer = revoke(client, make(tenant))
-
-    assert (answer.status_code, answer.json()) == (422, {"error": "Certificate has expired"})
+    assert (answer.status_code, answer.json()) == (status, {"error": error})
 
 
 def test_certificate_is_fetched(client: ApiClient, tenant: Tenant) -> None:
@@ -132,13 +123,6 @@ def test_agent_without_an_active_certificate_can_not_be_renewed(client: ApiClien
     answer = client.post(f"/v1/agents/{make_agent(tenant).id}/renew")
 
     assert (answer.status_code, answer.json()) == (422, {"error": "Agent has no active certificate"})
-
-
-def test_ended_certificates_can_not_be_renewed(client: ApiClient, tenant: Tenant) -> None:
-    revoked, overdue = make_revoked_certificate(tenant), make_overdue_certificate(tenant)
-
-    assert client.post(f"/v1/certificates/{revoked.id}/renew").status_code == 409
-    assert client.post(f"/v1/certificates/{overdue.id}/renew").status_code == 422
 
 
 def test_retirement_revokes_and_is_final(client: ApiClient, tenant: Tenant) -> None:

@@ -20,7 +20,7 @@ from certificates.pki.x509 import CertificateProfile, read_claims
 from certificates.tests import outside
 from certificates.tests.factories import (
     make_authorities,
-    make_certificate,
+    make_certified_agent,
     make_overdue_certificate,
     stock_pool,
 )
@@ -127,25 +127,18 @@ def test_issuance_is_recorded_audited_and_announced(client: ApiClient, tenant: T
     )
 
 
-def test_second_certificate_is_409(client: ApiClient, tenant: Tenant) -> None:
-    agent = make_agent(tenant)
-    make_certificate(agent)
+@pytest.mark.parametrize(
+    ("make", "status", "error"),
+    [
+        (make_certified_agent, 409, "Agent already has an active certificate"),
+        (make_retired_agent, 422, "Cannot certify a retired agent"),
+        (make_suspended_agent, 422, "Cannot certify a suspended agent"),
+    ],
+)
+def test_refusals(client: ApiClient, tenant: Tenant, make: Any, status: int, error: str) -> None:
+    answer = certify(client, make(tenant))
 
-    answer = certify(client, agent)
-
-    assert (answer.status_code, answer.json()) == (409, {"error": "Agent already has an active certificate"})
-
-
-def test_retired_agent_is_422(client: ApiClient, tenant: Tenant) -> None:
-    answer = certify(client, make_retired_agent(tenant))
-
-    assert (answer.status_code, answer.json()) == (422, {"error": "Cannot certify a retired agent"})
-
-
-def test_suspended_agent_is_422(client: ApiClient, tenant: Tenant) -> None:
-    answer = certify(client, make_suspended_agent(tenant))
-
-    assert (answer.status_code, answer.json()) == (422, {"error": "Cannot certify a suspended agent"})
+    assert (answer.status_code, answer.json()) == (status, {"error": error})
 
 
 def test_agent_without_an_owner_is_422_where_the_tenant_requires_one(

@@ -14,7 +14,7 @@ from agents.blueprints import services as blueprints
 from agents.errors import AgentAlreadySuspended, AgentNotSuspended
 from agents.models import Agent, AgentStatus
 from agents.tests.factories import make_agent, make_blueprint
-from certificates import authorities, services
+from certificates import authorities
 from certificates.errors import AlreadyCertified, AlreadyRevoked, ListBeingMade
 from certificates.issuing import issuance, key_pool
 from certificates.lists import list_audit
@@ -29,7 +29,15 @@ from certificates.models import (
     RevocationList,
 )
 from certificates.renewing import services as renewing
-from certificates.tests.factories import make_authorities, make_certificate, make_intent
+from certificates.tests.factories import (
+    make_authorities,
+    make_certificate,
+    make_intent,
+    reinstate_agent,
+    retire_agent,
+    revoke_certificate,
+    suspend_agent,
+)
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.tests.threads import THREADS, all_at_once, at_once, in_thread, somebody_waits_for_a_lock
@@ -47,9 +55,7 @@ def agent() -> Agent:
 
 def test_agent_gets_one_certificate(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_pool, "WAIT_SECONDS", 60.0)  # on a busy machine two keys take longer than 10 s
-    outcomes = at_once(
-        lambda: issuance.issue(tenant_id=agent.tenant_id, agent_id=agent.id, actor=ACTOR, now=now())
-    )
+    outcomes = at_once(lambda: certify(agent))
 
     assert Counter(map(type, outcomes)) == {Certificate: 1, AlreadyCertified: THREADS - 1}
     states = Counter(Issuance.objects.filter(agent=agent).values_list("state", flat=True))
@@ -62,25 +68,9 @@ def test_agent_gets_one_certificate(agent: Agent, monkeypatch: pytest.MonkeyPatc
 def test_certificate_is_revoked_once(agent: Agent) -> None:
     certificate = make_certificate(agent)
 
-    outcomes = at_once(
-        lambda: services.revoke(
-            tenant_id=agent.tenant_id, certificate_id=certificate.id, reason="x", actor=ACTOR, now=now()
-        )
-    )
+    outcomes = at_once(lambda: revoke_certificate(certificate))
 
     assert Counter(map(type, outcomes)) == {Certificate: 1, AlreadyRevoked: THREADS - 1}
-
-
-def suspend(agent: Agent) -> Any:
-    return services.suspend_agent(
-        tenant_id=agent.tenant_id, agent_id=agent.id, reason="x", actor=ACTOR, now=now()
-    )
-
-
-def reinstate(agent: Agent) -> Any:
-    return services.reinstate_agent(
-        tenant_id=agent.tenant_id, agent_id=agent.id, may_undo_stop=True, reason="x", actor=ACTOR, now=now()
-    )
 
 
 def certify(agent: Agent) -> Any:
@@ -94,15 +84,7 @@ def renew(agent: Agent) -> Any:
 def revoke(agent: Agent) -> Any:
     newest = Certificate.objects.latest_of(agent)
     assert newest is not None
-    return services.revoke(
-        tenant_id=agent.tenant_id, certificate_id=newest.id, reason="x", actor=ACTOR, now=now()
-    )
-
-
-def retire(agent: Agent) -> Any:
-    return services.retire_agent(
-        tenant_id=agent.tenant_id, agent_id=agent.id, reason="x", actor=ACTOR, now=now()
-    )
+    return revoke_certificate(newest)
 
 
 def assert_coherent(agent: Agent) -> None:
@@ -120,8 +102,8 @@ def assert_coherent(agent: Agent) -> None:
 def test_agent_is_suspended_once(agent: Agent) -> None:
     make_certificate(agent)
 
-    suspended = at_once(lambda: suspend(agent))
-    reinstated = at_once(lambda: reinstate(agent))
+    suspended = at_once(lambda: suspend_agent(agent))
+    reinstated = at_once(lambda: reinstate_agent(agent))
 
     assert Counter(map(type, suspended)) == {Agent: 1, AgentAlreadySuspended: THREADS - 1}
     assert Counter(map(type, reinstated)) == {Agent: 1, AgentNotSuspended: THREADS - 1}
@@ -132,7 +114,10 @@ def test_agent_is_suspended_once(agent: Agent) -> None:
 @pytest.mark.parametrize("before", ["registered", "certified", "suspended"])
 @pytest.mark.parametrize(
     "others",
-    [(certify,), (renew,), (revoke,), (retire,), (reinstate,), (certify, reinstate), (revoke, reinstate)],
+    [
+        *((certify,), (renew,), (revoke,), (retire_agent,), (reinstate_agent,)),
+        *((certify, reinstate_agent), (revoke, reinstate_agent)),
+    ],
     ids=lambda others: "+".join(other.__name__ for other in others),
 )
 def test_suspending_beside_what_else_ends_in_a_coherent_state(
@@ -143,9 +128,9 @@ def test_suspending_beside_what_else_ends_in_a_coherent_state(
     elif revoke in others:
         pytest.skip("nothing to revoke")
     if before == "suspended":
-        suspend(agent)
+        suspend_agent(agent)
 
-    all_at_once([partial(call, agent) for call in (suspend, *others)])
+    all_at_once([partial(call, agent) for call in (suspend_agent, *others)])
 
     assert_coherent(agent)
 
@@ -158,9 +143,9 @@ def test_lists_made_during_holds_and_releases_are_right_in_the_end(agent: Agent)
 
     def alternate(subject: Agent) -> None:
         for _ in range(8):
-            suspend(subject)
-            reinstate(subject)
-        suspend(subject)
+            suspend_agent(subject)
+            reinstate_agent(subject)
+        suspend_agent(subject)
 
     def publish_often() -> None:
         for _ in range(12):
@@ -168,7 +153,7 @@ def test_lists_made_during_holds_and_releases_are_right_in_the_end(agent: Agent)
 
     all_at_once([*(partial(alternate, subject) for subject in subjects), publish_often])
     for subject in subjects[1:]:
-        reinstate(subject)
+        reinstate_agent(subject)
     publish(authority_id=authority.id, actor=ACTOR, now=now())
 
     authority.refresh_from_db()
@@ -178,18 +163,18 @@ def test_lists_made_during_holds_and_releases_are_right_in_the_end(agent: Agent)
 
 def test_round_that_waits_for_a_release_does_not_mark_the_released(agent: Agent) -> None:
     certificate = make_certificate(agent)
-    suspend(agent)
+    suspend_agent(agent)
 
     with ThreadPoolExecutor(1) as pool:
         with environments.atomic():
-            reinstate(agent)
+            reinstate_agent(agent)
             making = pool.submit(in_thread, lambda: publish_now(certificate))
             assert eventually(somebody_waits_for_a_lock)
         making.result()
 
     certificate.refresh_from_db()
     assert (certificate.status, certificate.first_crl_number) == ("active", None)
-    suspend(agent)
+    suspend_agent(agent)
     assert lists_are_due(authority_id=CertificateAuthority.objects.issuing().id, now=now())
 
 
@@ -238,9 +223,7 @@ def test_one_of_several_makes_the_lists_and_the_others_are_told(agent: Agent) ->
 
 def test_storm_of_requests_ends_in_one_list(agent: Agent) -> None:
     certificate = make_certificate(agent)
-    services.revoke(
-        tenant_id=agent.tenant_id, certificate_id=certificate.id, reason="x", actor=ACTOR, now=now()
-    )
+    revoke_certificate(certificate)
 
     outcomes = at_once(lambda: publish(authority_id=certificate.authority_id, actor=ACTOR, now=now()))
 

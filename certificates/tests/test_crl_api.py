@@ -61,25 +61,6 @@ def test_accept_chooses_and_der_is_the_default(
     assert api.get("/v1/crl", Accept=accept)["Content-Type"] == content_type
 
 
-def test_revocation_is_on_the_next_list(api: ApiClient, tenant: Tenant) -> None:
-    certificate = make_revoked_certificate(tenant, reason="keyCompromise")
-    authority = certificate.authority
-    before = read(api.get("/v1/crl"))
-
-    published = publish_now(authority)
-
-    after = read(api.get("/v1/crl"))
-    entry = after.get_revoked_certificate_by_serial_number(int(certificate.serial_number, 16))
-    assert published is not None
-    assert entry is not None
-    reason = entry.extensions.get_extension_for_class(x509.CRLReason).value.reason
-    assert reason is x509.ReasonFlags.key_compromise
-    numbers = [
-        crl.extensions.get_extension_for_class(x509.CRLNumber).value.crl_number for crl in (before, after)
-    ]
-    assert numbers[0] < numbers[1]
-
-
 def test_nothing_is_published_when_nothing_is_due(tenant: Tenant, authority: CertificateAuthority) -> None:
     assert publish_now(authority) is None
     make_revoked_certificate(tenant)

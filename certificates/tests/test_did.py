@@ -11,9 +11,7 @@ import pytest
 from cryptography import x509
 
 from agents.models import Agent
-from agents.tests.factories import make_agent, make_retired_agent
-from certificates import services
-from certificates.issuing import issuance
+from agents.tests.factories import make_agent
 from certificates.models import Certificate
 from certificates.public import messages
 from certificates.public.did_views import history_of
@@ -22,6 +20,8 @@ from certificates.tests.factories import (
     make_certified_agent,
     make_overdue_certificate,
     reinstate_agent,
+    renew_certificate,
+    retire_agent,
     revoke_certificate,
     suspend_agent,
 )
@@ -29,7 +29,7 @@ from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.tests.client import ApiClient
-from tenancy.tests.factories import ACTOR, make_tenant
+from tenancy.tests.factories import make_tenant
 
 UNKNOWN = "did:service:live:01890000-0000-7000-8000-000000000000"
 
@@ -93,15 +93,6 @@ def test_refusals_follow_the_resolvers_binding(api: ApiClient, did: str, status:
     assert answer.json()["error"]
 
 
-def test_retired_agent_is_gone(api: ApiClient) -> None:
-    agent = make_retired_agent(make_tenant())
-
-    answer = api.get(f"/1.0/identifiers/{agent.did}")
-
-    assert answer.status_code == 410
-    assert answer.json()["didDocumentMetadata"] == {"deactivated": True}
-
-
 START = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 
 
@@ -129,10 +120,8 @@ def storied(world_transaction: None) -> tuple[Agent, list[str]]:
     suspend_agent(agent, at=hours(2))
     reinstate_agent(agent, at=hours(3))
     make_certificate(make_agent(agent.tenant))  # stocks the pool and counts for nothing here
-    second = issuance.renew(tenant_id=agent.tenant_id, certificate_id=first.id, actor=ACTOR, now=hours(4))
-    services.revoke(
-        tenant_id=agent.tenant_id, certificate_id=second.id, reason="x", actor=ACTOR, now=hours(5)
-    )
+    second = renew_certificate(first, at=hours(4))
+    revoke_certificate(second, at=hours(5))
     return Agent.objects.get(id=agent.id), [first.serial_number, second.serial_number]
 
 
@@ -269,15 +258,14 @@ def test_retired_agents_past_can_be_resolved(api: ApiClient) -> None:
     agent = make_agent(make_tenant())
     Agent.objects.filter(id=agent.id).update(created_at=START)
     certificate = make_certificate(agent, at=hours(1))
-    services.retire_agent(
-        tenant_id=agent.tenant_id, agent_id=agent.id, reason="done", actor=ACTOR, now=hours(2)
-    )
+    retire_agent(agent, at=hours(2))
 
     before, after = at(api, agent, hours(1.5)), at(api, agent, hours(2))
 
     assert key_in(before) == certificate.serial_number
     assert before.json()["didDocumentMetadata"]["deactivated"] is True
     assert after.status_code == api.get(f"/1.0/identifiers/{agent.did}").status_code == 410
+    assert after.json()["didDocumentMetadata"] == {"deactivated": True}
 
 
 def test_bare_document_of_the_past(api: ApiClient, storied: tuple[Agent, list[str]]) -> None:

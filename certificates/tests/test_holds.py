@@ -65,6 +65,11 @@ def lines_of(api: ApiClient, authority: CertificateAuthority, part: str = "") ->
     }
 
 
+@pytest.fixture
+def held(tenant: Tenant) -> Certificate:
+    return make_held_certificate(tenant)
+
+
 def test_suspending_and_reinstating_goes_over_the_api(client: ApiClient, tenant: Tenant) -> None:
     certificate = make_certificate(make_agent(tenant))
     agent_path = f"/v1/agents/{certificate.agent_id}"
@@ -106,36 +111,32 @@ def test_hold_and_release_are_told_without_the_tenants_reason(
     ]
 
 
-def test_certificate_on_hold_is_revoked_for_good_since_the_hold(client: ApiClient, tenant: Tenant) -> None:
-    certificate = make_held_certificate(tenant)
-    path = f"/v1/certificates/{certificate.id}/revoke"
+def test_certificate_on_hold_is_revoked_for_good_since_the_hold(client: ApiClient, held: Certificate) -> None:
+    path = f"/v1/certificates/{held.id}/revoke"
 
     answer = client.post(path, {"reason": "keyCompromise"})
 
-    revoked = fresh(certificate)
+    revoked = fresh(held)
     assert (answer.status_code, answer.json()["data"]["reason"]) == (200, "keyCompromise")
-    assert (revoked.revoked_at, revoked.revocation_code) == (certificate.revoked_at, "keyCompromise")
+    assert (revoked.revoked_at, revoked.revocation_code) == (held.revoked_at, "keyCompromise")
     assert client.post(path, {"reason": "again"}).status_code == 409
     assert reinstate_agent(revoked.agent).status == AgentStatus.PENDING
-    assert fresh(certificate).status == "revoked"
+    assert fresh(held).status == "revoked"
 
 
-def test_certificate_past_its_end_stays_on_hold(client: ApiClient, tenant: Tenant) -> None:
-    certificate = make_held_certificate(tenant)
-    make_past_end(certificate)
+def test_certificate_past_its_end_stays_on_hold(client: ApiClient, held: Certificate) -> None:
+    make_past_end(held)
 
     assert services.expire_due(now=now()) == 0
-    answer = client.post(f"/v1/certificates/{certificate.id}/revoke", {"reason": "x"})
-    assert (answer.status_code, fresh(certificate).status) == (409, "revoked")
-    assert reinstate_agent(certificate.agent).status == AgentStatus.PENDING
-    assert fresh(certificate).status == "revoked"
+    answer = client.post(f"/v1/certificates/{held.id}/revoke", {"reason": "x"})
+    assert (answer.status_code, fresh(held).status) == (409, "revoked")
+    assert reinstate_agent(held.agent).status == AgentStatus.PENDING
+    assert fresh(held).status == "revoked"
 
 
-def test_certificate_on_hold_is_not_renewed(client: ApiClient, tenant: Tenant) -> None:
-    certificate = make_held_certificate(tenant)
-
-    by_agent = client.post(f"/v1/agents/{certificate.agent_id}/renew")
-    by_certificate = client.post(f"/v1/certificates/{certificate.id}/renew")
+def test_certificate_on_hold_is_not_renewed(client: ApiClient, held: Certificate) -> None:
+    by_agent = client.post(f"/v1/agents/{held.agent_id}/renew")
+    by_certificate = client.post(f"/v1/certificates/{held.id}/renew")
 
     assert (by_agent.status_code, by_certificate.status_code) == (422, 422)
 
@@ -171,43 +172,22 @@ def test_database_keeps_one_current_certificate_of_an_agent(tenant: Tenant) -> N
         )
 
 
-def test_released_certificate_leaves_every_list(api: ApiClient, tenant: Tenant) -> None:
-    certificate = make_held_certificate(tenant)
-    authority, serial = certificate.authority, certificate.serial_number
-    parts = ("", f"/{certificate.crl_shard}", "/delta")
+def test_hold_that_no_list_told_of_needs_no_list_for_its_end(held: Certificate) -> None:
+    reinstate_agent(held.agent)
 
-    publish_now(authority)
-    held = [lines_of(api, authority, part) for part in parts]
-    reinstate_agent(certificate.agent)
-    published = publish_now(authority)
-    released = [lines_of(api, authority, part) for part in parts]
-
-    assert held == [{serial: "certificateHold"}] * 3
-    assert published is not None
-    assert released == [{}, {}, {serial: "removeFromCRL"}]
-    assert findings(authority) == []
-    assert publish_now(authority) is None
+    assert publish_now(held.authority) is None
 
 
-def test_hold_that_no_list_told_of_needs_no_list_for_its_end(tenant: Tenant) -> None:
-    certificate = make_held_certificate(tenant)
-
-    reinstate_agent(certificate.agent)
-
-    assert publish_now(certificate.authority) is None
-
-
-def test_delta_tells_a_release_though_the_certificate_is_held_again_meanwhile(tenant: Tenant) -> None:
-    certificate = make_held_certificate(tenant)
-    base = publish_now(certificate.authority)
-    reinstate_agent(certificate.agent)
-    published = publish_now(certificate.authority)
+def test_delta_tells_a_release_though_the_certificate_is_held_again_meanwhile(held: Certificate) -> None:
+    base = publish_now(held.authority)
+    reinstate_agent(held.agent)
+    published = publish_now(held.authority)
     assert base is not None
     assert published is not None
 
-    suspend_agent(certificate.agent)
+    suspend_agent(held.agent)
 
-    assert delta_of(published, base.number) == [(certificate.serial_number, "remove_from_crl")]
+    assert delta_of(published, base.number) == [(held.serial_number, "remove_from_crl")]
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(later, marks=pytest.mark.drill) for later in (1, 2))])
@@ -269,23 +249,21 @@ def apply(told: Lines, delta: list[tuple[str, str]]) -> Lines:
     return {serial: reason for serial, reason in changed.items() if reason != "remove_from_crl"}
 
 
-def test_audit_waits_a_minute_for_the_end_of_a_hold(tenant: Tenant) -> None:
-    certificate = make_held_certificate(tenant)
-    authority = certificate.authority
+def test_audit_waits_a_minute_for_the_end_of_a_hold(held: Certificate) -> None:
+    authority = held.authority
     publish_now(authority)
 
-    reinstate_agent(certificate.agent)
+    reinstate_agent(held.agent)
 
     assert findings(authority) == []
     later = list_audit.findings(authority, now() + timedelta(minutes=2))
     assert "1 holds ended more than a minute ago and are still on the lists" in later
 
 
-def test_audit_notices_a_released_certificate_on_a_list(tenant: Tenant) -> None:
-    certificate = make_held_certificate(tenant)
-    authority, serial = certificate.authority, certificate.serial_number
+def test_audit_notices_a_released_certificate_on_a_list(held: Certificate) -> None:
+    authority, serial = held.authority, held.serial_number
     publish_now(authority)
-    reinstate_agent(certificate.agent)
+    reinstate_agent(held.agent)
     authority.refresh_from_db()
 
     EndedHold.objects.update(end_crl_number=authority.crl_number)
@@ -295,11 +273,9 @@ def test_audit_notices_a_released_certificate_on_a_list(tenant: Tenant) -> None:
     assert f"delta #{number}: misstates 1 certificates: {serial}" in found
 
 
-def test_automatic_revocation_of_a_certificate_on_hold_is_final(tenant: Tenant) -> None:
-    certificate = make_held_certificate(tenant)
-
+def test_automatic_revocation_of_a_certificate_on_hold_is_final(held: Certificate) -> None:
     with environments.atomic():
-        agent = Agent.objects.for_tenant(certificate.tenant_id).locked().find(certificate.agent_id)
+        agent = Agent.objects.for_tenant(held.tenant_id).locked().find(held.agent_id)
         services.revoke_for_agent(
             agent=agent,
             reason="Automatic revocation",
@@ -308,17 +284,16 @@ def test_automatic_revocation_of_a_certificate_on_hold_is_final(tenant: Tenant) 
             now=now(),
         )
 
-    assert fresh(certificate).revocation_code == "privilegeWithdrawn"
+    assert fresh(held).revocation_code == "privilegeWithdrawn"
     assert reinstate_agent(agent).status == AgentStatus.PENDING
 
 
-def test_clock_of_another_process_may_be_ahead(tenant: Tenant) -> None:
-    certificate = make_held_certificate(tenant)
-    assert certificate.revoked_at is not None
+def test_clock_of_another_process_may_be_ahead(held: Certificate) -> None:
+    assert held.revoked_at is not None
 
-    reinstate_agent(certificate.agent, at=certificate.revoked_at - timedelta(seconds=1))
+    reinstate_agent(held.agent, at=held.revoked_at - timedelta(seconds=1))
 
-    assert certificate.ended_holds.get().ended_at == certificate.revoked_at
+    assert held.ended_holds.get().ended_at == held.revoked_at
 
 
 @pytest.mark.parametrize(

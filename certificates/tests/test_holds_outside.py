@@ -38,28 +38,6 @@ def _saved(api: ApiClient, path: str, file: Path) -> Path:
     return file
 
 
-def test_openssl_reads_the_hold_in_ocsp_answers(api: ApiClient, tenant: Tenant, tmp_path: Path) -> None:
-    certificate = make_held_certificate(tenant)
-    (tmp_path / "chain").write_text(api.get("/v1/ca", Accept="text/plain").content.decode())
-    named: list[str | Path] = ["-issuer", outside.write_pem(tmp_path / "issuer", issuer_of(certificate))]
-    named += ["-cert", outside.write_pem(tmp_path / "leaf", leaf_of(certificate))]
-    request, response = tmp_path / "request", tmp_path / "response"
-    outside.openssl("ocsp", *named, "-no_nonce", "-reqout", request)
-
-    said = []
-    for _ in range(2):
-        answer = api.raw("POST", "/v1/ocsp", request.read_bytes(), "application/ocsp-request")
-        response.write_bytes(answer.content)
-        checked: list[str | Path] = ["-CAfile", tmp_path / "chain", "-respin", response, "-no_nonce"]
-        said.append(outside.openssl("ocsp", *named, *checked))
-        if len(said) == 1:
-            reinstate_agent(certificate.agent)
-
-    assert "revoked" in said[0]
-    assert "Reason: certificateHold" in said[0]
-    assert f"{tmp_path / 'leaf'}: good" in said[1]
-
-
 def test_java_follows_a_hold_and_its_release(api: ApiClient, tenant: Tenant, tmp_path: Path) -> None:
     certificate = make_held_certificate(tenant)
     authority = certificate.authority

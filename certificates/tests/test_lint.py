@@ -44,9 +44,12 @@ def without(builder: x509.CertificateBuilder, oid: x509.ObjectIdentifier) -> x50
     return copy
 
 
-def test_sound_certificate_is_signed_by_the_issuer() -> None:
-    expected = make_expectation()
+@pytest.fixture
+def expected() -> LeafExpectation:
+    return make_expectation()
 
+
+def test_sound_certificate_is_signed_by_the_issuer(expected: LeafExpectation) -> None:
     certificate = sign_leaf(make_leaf_builder(expected), key=make_ca().issuer_key, expected=expected)
 
     certificate.verify_directly_issued_by(make_ca().issuer.certificate)
@@ -67,21 +70,19 @@ def test_sound_certificate_is_signed_by_the_issuer() -> None:
         ({"issuer": replace(make_ca().issuer, crl_url="http://127.0.0.1/y")}, "extension 2.5.29.31"),
     ],
 )
-def test_certificate_of_something_else_is_found(change: dict[str, Any], finding: str) -> None:
-    expected = make_expectation()
-
+def test_certificate_of_something_else_is_found(
+    change: dict[str, Any], finding: str, expected: LeafExpectation
+) -> None:
     assert finding in findings(make_leaf_builder(expected), replace(expected, **change))
 
 
-def test_validity_over_365_days_is_found() -> None:
-    expected = make_expectation()
+def test_validity_over_365_days_is_found(expected: LeafExpectation) -> None:
     builder = make_leaf_builder(expected, duration=timedelta(days=365, seconds=1))
 
     assert findings(builder, expected) == "validity exceeds 365 days"
 
 
-def test_validity_outside_the_issuers_is_found() -> None:
-    expected = make_expectation()
+def test_validity_outside_the_issuers_is_found(expected: LeafExpectation) -> None:
     builder = make_leaf_builder(expected, now=NOW + timedelta(days=1700))
 
     assert findings(builder, expected) == "validity is not within the issuer's"
@@ -128,40 +129,32 @@ def test_issuers_own_key_is_found() -> None:
         ExtensionOID.AUTHORITY_INFORMATION_ACCESS,
     ],
 )
-def test_missing_extension_is_found(oid: x509.ObjectIdentifier) -> None:
-    expected = make_expectation()
-
+def test_missing_extension_is_found(oid: x509.ObjectIdentifier, expected: LeafExpectation) -> None:
     assert f"extension {oid.dotted_string} is missing" in findings(
         without(make_leaf_builder(expected), oid), expected
     )
 
 
-def test_missing_identity_is_found() -> None:
-    expected = make_expectation()
-
+def test_missing_identity_is_found(expected: LeafExpectation) -> None:
     builder = without(make_leaf_builder(expected), expected.profile.identity_oid)
 
     assert "identity extension can't be read" in findings(builder, expected)
 
 
-def test_ca_certificate_is_no_agents() -> None:
-    expected = make_expectation()
+def test_ca_certificate_is_no_agents(expected: LeafExpectation) -> None:
     builder = without(make_leaf_builder(expected), ExtensionOID.BASIC_CONSTRAINTS)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
 
     assert "extension 2.5.29.19 has another value" in findings(builder, expected)
 
 
-def test_foreign_extension_is_found() -> None:
-    expected = make_expectation()
+def test_foreign_extension_is_found(expected: LeafExpectation) -> None:
     builder = make_leaf_builder(expected).add_extension(x509.OCSPNoCheck(), critical=False)
 
     assert "is not in the profile" in findings(builder, expected)
 
 
-def test_weak_signature_is_found() -> None:
-    expected = make_expectation()
-
+def test_weak_signature_is_found(expected: LeafExpectation) -> None:
     certificate = make_leaf_builder(expected).sign(make_rsa_key("throwaway"), hashes.SHA384())
 
     assert "signature algorithm" in str(leaf_findings(certificate, expected))
@@ -182,9 +175,7 @@ def test_unsound_certificate_never_reaches_the_key() -> None:
         sign_leaf(make_leaf_builder(expected), key=Untouchable(), expected=expected)  # type: ignore[abstract]
 
 
-def test_signature_of_another_key_is_not_accepted() -> None:
-    expected = make_expectation()
-
+def test_signature_of_another_key_is_not_accepted(expected: LeafExpectation) -> None:
     with pytest.raises(LintError, match="not the issuer's"):
         sign_leaf(make_leaf_builder(expected), key=make_rsa_key("impostor"), expected=expected)
 

@@ -13,17 +13,22 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import ocsp
-from cryptography.x509.oid import AuthorityInformationAccessOID, ExtendedKeyUsageOID
+from cryptography.x509.oid import ExtendedKeyUsageOID
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agents.tests.factories import make_agent
-from certificates import services
 from certificates.models import Certificate, CertificateAuthority, OcspResponder
 from certificates.ocsp import responders
 from certificates.pki.serials import new_serial
 from certificates.tests import outside
-from certificates.tests.factories import make_authorities, make_certificate, make_revoked_certificate
+from certificates.tests.factories import (
+    make_authorities,
+    make_certificate,
+    make_held_certificate,
+    make_revoked_certificate,
+    revoke_certificate,
+)
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
@@ -73,13 +78,23 @@ def ask(api: ApiClient, der: bytes) -> Any:
     return ocsp.load_der_ocsp_response(answer.content)
 
 
+@pytest.fixture
+def certificate(tenant: Tenant) -> Certificate:
+    return make_certificate(make_agent(tenant))
+
+
 def test_openssl_is_satisfied(api: ApiClient, tenant: Tenant, tmp_path: Path) -> None:
     good, revoked = make_certificate(make_agent(tenant)), make_revoked_certificate(tenant)
+    held = make_held_certificate(tenant)
     (tmp_path / "chain").write_text(api.get("/v1/ca", Accept="text/plain").content.decode())
     issuer = outside.write_pem(tmp_path / "issuer", issuer_of(good))
 
-    for certificate, verdict in ((good, "good"), (revoked, "revoked")):
-        leaf = outside.write_pem(tmp_path / verdict, leaf_of(certificate))
+    for certificate, verdict, reason in (
+        (good, "good", ""),
+        (revoked, "revoked", "keyCompromise"),
+        (held, "revoked", "certificateHold"),
+    ):
+        leaf = outside.write_pem(tmp_path / certificate.serial_number, leaf_of(certificate))
         request, response = tmp_path / "request", tmp_path / "response"
         named: list[str | Path] = ["-issuer", issuer, "-cert", leaf]
         outside.openssl("ocsp", *named, "-reqout", request)
@@ -99,15 +114,12 @@ def test_openssl_is_satisfied(api: ApiClient, tenant: Tenant, tmp_path: Path) ->
         found = outside.openssl("ocsp", *named, *checked, "-respin", response, "-no_intern")
 
         assert f"{leaf}: {verdict}" in found
-        assert ("Reason: keyCompromise" in found) is (verdict == "revoked")
+        assert found.partition("Reason: ")[2].partition("\n")[0] == reason
 
 
-def test_answer_says_how_the_certificate_stands(api: ApiClient, tenant: Tenant) -> None:
-    certificate = make_certificate(make_agent(tenant))
+def test_answer_says_how_the_certificate_stands(api: ApiClient, certificate: Certificate) -> None:
     before = ask(api, question(certificate))
-    services.revoke(
-        tenant_id=tenant.id, certificate_id=certificate.id, reason="superseded", actor=ACTOR, now=now()
-    )
+    revoke_certificate(certificate, reason="superseded")
 
     after = ask(api, question(certificate, hash_algorithm=hashes.SHA256(), nonce=b"n" * 32))
 
@@ -122,9 +134,7 @@ def test_answer_says_how_the_certificate_stands(api: ApiClient, tenant: Tenant) 
     assert after.extensions.get_extension_for_class(x509.OCSPNonce).value.nonce == b"n" * 32
 
 
-def test_answer_is_signed_by_a_delegated_responder(api: ApiClient, tenant: Tenant) -> None:
-    certificate = make_certificate(make_agent(tenant))
-
+def test_answer_is_signed_by_a_delegated_responder(api: ApiClient, certificate: Certificate) -> None:
     found = ask(api, question(certificate))
 
     (responder,) = found.certificates
@@ -139,9 +149,7 @@ def test_answer_is_signed_by_a_delegated_responder(api: ApiClient, tenant: Tenan
     assert outside.pkilint_certificate(responder) == []
 
 
-def test_get_carries_the_request_in_its_address(api: ApiClient, tenant: Tenant) -> None:
-    certificate = make_certificate(make_agent(tenant))
-
+def test_get_carries_the_request_in_its_address(api: ApiClient, certificate: Certificate) -> None:
     shared = api.get("/v1/ocsp/" + quote(base64.b64encode(question(certificate)).decode(), safe=""))
     own = api.get("/v1/ocsp/" + quote(base64.b64encode(question(certificate, nonce=b"1")).decode()))
 
@@ -154,8 +162,7 @@ def test_get_carries_the_request_in_its_address(api: ApiClient, tenant: Tenant) 
     assert own["Cache-Control"] == "no-store"
 
 
-def test_the_request_in_an_address_has_one_spelling(api: ApiClient, tenant: Tenant) -> None:
-    certificate = make_certificate(make_agent(tenant))
+def test_the_request_in_an_address_has_one_spelling(api: ApiClient, certificate: Certificate) -> None:
     text = base64.b64encode(
         next(der for der in (question(certificate, nonce=b"1" * n) for n in (1, 2)) if len(der) % 3)
     )
@@ -168,27 +175,13 @@ def test_the_request_in_an_address_has_one_spelling(api: ApiClient, tenant: Tena
         assert ocsp.load_der_ocsp_response(answer.content).response_status.name == "MALFORMED_REQUEST"
 
 
-def test_certificates_name_the_responder(api: ApiClient, tenant: Tenant) -> None:
-    certificate = make_certificate(make_agent(tenant))
-    access = leaf_of(certificate).extensions.get_extension_for_class(x509.AuthorityInformationAccess).value
-    urls = [
-        item.access_location.value for item in access
-        if item.access_method == AuthorityInformationAccessOID.OCSP
-    ]  # fmt: skip
-
-    assert [url.split("/", 3)[3] for url in urls] == ["v1/ocsp"]
-
-
-def test_serials_never_issued_are_unknown(api: ApiClient, tenant: Tenant) -> None:
-    certificate = make_certificate(make_agent(tenant))
-
+def test_serials_never_issued_are_unknown(api: ApiClient, certificate: Certificate) -> None:
     for serial in (new_serial(Environment.LIVE), new_serial(Environment.TEST), 1):
         found = ask(api, question(certificate, serial=serial))
         assert found.certificate_status is ocsp.OCSPCertStatus.UNKNOWN
 
 
-def test_certificates_of_other_cas_are_unauthorized(api: ApiClient, tenant: Tenant) -> None:
-    certificate = make_certificate(make_agent(tenant))
+def test_certificates_of_other_cas_are_unauthorized(api: ApiClient, certificate: Certificate) -> None:
     request = asn1.OCSPRequest.load(question(certificate))
     request["tbs_request"]["request_list"][0]["req_cert"]["issuer_key_hash"] = b"\0" * 20
 
@@ -210,14 +203,11 @@ def test_sandbox_certificates_are_answered_by_their_own_ca(api: ApiClient, tenan
 
 
 @pytest.mark.parametrize("size", [0, 129])
-def test_nonces_of_a_wrong_length_are_malformed(api: ApiClient, tenant: Tenant, size: int) -> None:
-    certificate = make_certificate(make_agent(tenant))
-
+def test_nonces_of_a_wrong_length_are_malformed(api: ApiClient, size: int, certificate: Certificate) -> None:
     assert ask(api, question(certificate, nonce=b"n" * size)).response_status is Statuses.MALFORMED_REQUEST
 
 
-def test_bounds(api: ApiClient, tenant: Tenant) -> None:
-    certificate = make_certificate(make_agent(tenant))
+def test_bounds(api: ApiClient, certificate: Certificate) -> None:
     request = asn1.OCSPRequest.load(question(certificate))
     items = request["tbs_request"]["request_list"]
     items.append(items[0].copy())
@@ -267,8 +257,9 @@ def test_mutilated_requests_are_answered_all_the_same(api: ApiClient, tenant: Te
     check()
 
 
-def test_without_a_responder_or_its_key_it_is_try_later(owned: None, api: ApiClient, tenant: Tenant) -> None:
-    certificate = make_certificate(make_agent(tenant))
+def test_without_a_responder_or_its_key_it_is_try_later(
+    owned: None, api: ApiClient, certificate: Certificate
+) -> None:
     OcspResponder.objects.update(key_uri="pkcs11:token=service-live;id=%00")
     lost = ask(api, question(certificate))
     OcspResponder.objects.all().delete()

@@ -19,6 +19,7 @@ from certificates.tests.factories import (
     make_certificate,
     make_past_end,
     reinstate_agent,
+    retire_agent,
     revoke_certificate,
     stock_pool,
     suspend_agent,
@@ -39,10 +40,15 @@ def stocked() -> None:
     stock_pool(3)
 
 
-def make_overlap(client: ApiClient, tenant: Tenant) -> tuple[Certificate, Certificate]:
-    """A certificate renewed with an hour of overlap, and its successor."""
-    old = make_certificate(make_agent(tenant), at=now() - HOUR)
-    return old, renew(client, old)
+@pytest.fixture
+def old(tenant: Tenant) -> Certificate:
+    return make_certificate(make_agent(tenant), at=now() - HOUR)
+
+
+@pytest.fixture
+def new(client: ApiClient, old: Certificate) -> Certificate:
+    """The successor of the old one, with an hour of overlap."""
+    return renew(client, old)
 
 
 def renew(client: ApiClient, old: Certificate, seconds: int = 3600) -> Certificate:
@@ -55,8 +61,7 @@ def statuses(api: ApiClient, *certificates: Certificate) -> list[str]:
     return [api.get(f"/v1/verify/{one.serial_number}").json()["data"]["status"] for one in certificates]
 
 
-def test_both_are_valid_until_the_overlap_is_over(client: ApiClient, api: ApiClient, tenant: Tenant) -> None:
-    old, new = make_overlap(client, tenant)
+def test_both_are_valid_until_the_overlap_is_over(api: ApiClient, old: Certificate, new: Certificate) -> None:
     end = fresh(old).superseded_at
     assert end is not None
 
@@ -72,8 +77,9 @@ def test_both_are_valid_until_the_overlap_is_over(client: ApiClient, api: ApiCli
     assert (said["replaces"], said["valid_until"]) == (old.serial_number, end.isoformat())
 
 
-def test_an_overlap_that_was_revoked_does_not_delay_renewals(client: ApiClient, tenant: Tenant) -> None:
-    old, new = make_overlap(client, tenant)
+def test_an_overlap_that_was_revoked_does_not_delay_renewals(
+    client: ApiClient, old: Certificate, new: Certificate
+) -> None:
     revoke_certificate(new)
     first = make_certificate(old.agent)
 
@@ -82,31 +88,10 @@ def test_an_overlap_that_was_revoked_does_not_delay_renewals(client: ApiClient, 
     assert (fresh(first).status, second.status) == ("active", "active")
 
 
-def test_without_overlap_the_old_one_is_superseded_at_once(
-    client: ApiClient, api: ApiClient, tenant: Tenant
-) -> None:
-    old = make_certificate(make_agent(tenant), at=now() - HOUR)
-
-    new = renew(client, old, 0)
-
-    assert statuses(api, old, new) == ["revoked", "active"]
-    assert fresh(old).revocation_code == "superseded"
-
-
-def test_body_may_be_left_out(client: ApiClient, tenant: Tenant) -> None:
-    old = make_certificate(make_agent(tenant), at=now() - HOUR)
-
-    answer = client.post(f"/v1/certificates/{old.id}/renew")
-
-    assert answer.status_code == 201
-    assert fresh(old).status == "revoked"
-
-
 def test_overlap_ends_with_a_successor_that_lives_shorter(
-    client: ApiClient, tenant: Tenant, settings: Any
+    client: ApiClient, old: Certificate, settings: Any
 ) -> None:
     settings.HIGH_RISK_CERTIFICATE_VALIDITY = timedelta(days=1)
-    old = make_certificate(make_agent(tenant), at=now() - HOUR)
     Agent.objects.filter(id=old.agent_id).update(risk_score=0.9)
 
     new = renew(client, old, 604_800)
@@ -114,26 +99,25 @@ def test_overlap_ends_with_a_successor_that_lives_shorter(
     assert fresh(old).superseded_at == new.expires_at
 
 
-def test_superseded_certificate_cannot_be_renewed(client: ApiClient, tenant: Tenant) -> None:
-    old, _ = make_overlap(client, tenant)
-
+@pytest.mark.usefixtures("new")
+def test_superseded_certificate_cannot_be_renewed(client: ApiClient, old: Certificate) -> None:
     answer = client.post(f"/v1/certificates/{old.id}/renew")
 
     assert answer.status_code == 409
     assert client.post(f"/v1/agents/{old.agent_id}/certify").status_code == 409
 
 
-def test_renewal_with_overlap_pauses_the_next(client: ApiClient, tenant: Tenant) -> None:
-    old, _ = make_overlap(client, tenant)
-
+@pytest.mark.usefixtures("new")
+def test_renewal_with_overlap_pauses_the_next(client: ApiClient, old: Certificate) -> None:
     answer = client.post(f"/v1/agents/{old.agent_id}/renew", {"overlap_seconds": 60})
 
     assert answer.status_code == 429
     assert 0 < int(answer.headers["Retry-After"]) <= 60
 
 
-def test_another_renewal_ends_the_overlap_before(client: ApiClient, api: ApiClient, tenant: Tenant) -> None:
-    old, new = make_overlap(client, tenant)
+def test_another_renewal_ends_the_overlap_before(
+    client: ApiClient, api: ApiClient, old: Certificate, new: Certificate
+) -> None:
     Certificate.objects.filter(id=new.id).update(issued_at=now() - 2 * RENEWAL_PAUSE)
 
     newest = renew(client, new)
@@ -146,19 +130,12 @@ def test_another_renewal_ends_the_overlap_before(client: ApiClient, api: ApiClie
     [
         pytest.param(revoke_certificate, id="revoked"),
         pytest.param(lambda new: suspend_agent(new.agent), id="suspended"),
-        pytest.param(
-            lambda new: services.retire_agent(
-                tenant_id=new.tenant_id, agent_id=new.agent_id, reason="over", actor=ACTOR, now=now()
-            ),
-            id="retired",
-        ),
+        pytest.param(lambda new: retire_agent(new.agent), id="retired"),
     ],
 )
 def test_stop_in_the_overlap_hits_both(
-    client: ApiClient, api: ApiClient, tenant: Tenant, stop: Callable[[Certificate], object]
+    api: ApiClient, stop: Callable[[Certificate], object], old: Certificate, new: Certificate
 ) -> None:
-    old, new = make_overlap(client, tenant)
-
     stop(fresh(new))
 
     assert statuses(api, old, new) == ["revoked", "revoked"]
@@ -168,16 +145,13 @@ def test_stop_in_the_overlap_hits_both(
     assert {int(old.serial_number, 16), int(new.serial_number, 16)} <= listed
 
 
-def test_old_one_can_be_revoked_alone(client: ApiClient, api: ApiClient, tenant: Tenant) -> None:
-    old, new = make_overlap(client, tenant)
-
+def test_old_one_can_be_revoked_alone(api: ApiClient, old: Certificate, new: Certificate) -> None:
     revoke_certificate(fresh(old))
 
     assert statuses(api, old, new) == ["revoked", "active"]
 
 
-def test_release_within_the_overlap_releases_both(client: ApiClient, api: ApiClient, tenant: Tenant) -> None:
-    old, new = make_overlap(client, tenant)
+def test_release_within_the_overlap_releases_both(api: ApiClient, old: Certificate, new: Certificate) -> None:
     suspend_agent(fresh(new).agent)
 
     agent = reinstate_agent(fresh(new).agent)
@@ -188,9 +162,8 @@ def test_release_within_the_overlap_releases_both(client: ApiClient, api: ApiCli
 
 @pytest.mark.parametrize("is_swept", [True, False], ids=["swept", "unswept"])
 def test_overlap_that_ends_during_a_hold_is_final(
-    client: ApiClient, api: ApiClient, tenant: Tenant, is_swept: bool
+    api: ApiClient, is_swept: bool, old: Certificate, new: Certificate
 ) -> None:
-    old, new = make_overlap(client, tenant)
     suspend_agent(fresh(new).agent)
     held_at = fresh(old).revoked_at
     later = now() + 2 * HOUR
@@ -204,9 +177,8 @@ def test_overlap_that_ends_during_a_hold_is_final(
 
 
 def test_overlap_and_successor_that_end_during_a_hold_leave_no_certificate(
-    client: ApiClient, tenant: Tenant
+    old: Certificate, new: Certificate
 ) -> None:
-    old, new = make_overlap(client, tenant)
     suspend_agent(fresh(new).agent)
     make_past_end(new)
 
@@ -216,8 +188,9 @@ def test_overlap_and_successor_that_end_during_a_hold_leave_no_certificate(
     assert agent.status == "pending"
 
 
-def test_revoked_while_on_hold_takes_both_for_good(client: ApiClient, tenant: Tenant) -> None:
-    old, new = make_overlap(client, tenant)
+def test_revoked_while_on_hold_takes_both_for_good(
+    client: ApiClient, old: Certificate, new: Certificate
+) -> None:
     suspend_agent(fresh(new).agent)
 
     revoke_certificate(fresh(new))
@@ -228,8 +201,7 @@ def test_revoked_while_on_hold_takes_both_for_good(client: ApiClient, tenant: Te
     assert client.post(f"/v1/agents/{agent.id}/certify").status_code == 201
 
 
-def test_certificate_that_ends_in_its_overlap_expires(client: ApiClient, tenant: Tenant) -> None:
-    old, new = make_overlap(client, tenant)
+def test_certificate_that_ends_in_its_overlap_expires(old: Certificate, new: Certificate) -> None:
     make_past_end(old)
 
     assert services.supersede_due(now=now() + 2 * HOUR) == 0
@@ -237,16 +209,12 @@ def test_certificate_that_ends_in_its_overlap_expires(client: ApiClient, tenant:
     assert (fresh(old).status, fresh(new).status) == ("expired", "active")
 
 
-def test_database_refuses_a_third(client: ApiClient, tenant: Tenant) -> None:
-    old, new = make_overlap(client, tenant)
-
+def test_database_refuses_a_third(old: Certificate, new: Certificate) -> None:
     with pytest.raises(IntegrityError):
         Certificate.objects.filter(id=new.id).update(superseded_at=fresh(old).superseded_at)
 
 
-def test_did_document_names_the_successor_at_once(client: ApiClient, tenant: Tenant) -> None:
-    old, new = make_overlap(client, tenant)
-
+def test_did_document_names_the_successor_at_once(old: Certificate, new: Certificate) -> None:
     versions = history_of(Agent.objects.get(id=old.agent_id), now=now())
 
     assert [one.certificate_id for one in versions if one.since <= now()][-1] == new.id

@@ -33,6 +33,20 @@ def blueprint(tenant: Tenant) -> Blueprint:
     return make_blueprint(tenant, permitted_actions=SCOPE, validity_days=90)
 
 
+@pytest.fixture
+def agent(blueprint: Blueprint) -> Agent:
+    """A certified agent that differs from its blueprint."""
+    agent = make_follower(blueprint)
+    change(blueprint, permitted_actions=["pay"])
+    return agent
+
+
+@pytest.fixture
+def begun(client: ApiClient, blueprint: Blueprint, agent: Agent) -> str:
+    """A renewal of that agent, as far as the request goes."""
+    return str(renew(client, blueprint).json()["data"]["id"])
+
+
 def make_follower(blueprint: Blueprint, *, certified: bool = True, **fields: Any) -> Agent:
     agent = make_agent(blueprint.tenant, blueprint_id=blueprint.id, model_hash="", **fields)
     if certified:
@@ -48,14 +62,20 @@ def renew(client: ApiClient, blueprint: Blueprint, body: Any = None) -> Any:
     return client.post(f"/v1/blueprints/{blueprint.id}/renew", body or {"all_differing": True})
 
 
-def finish(renewal_id: str) -> None:
-    while services.RENEWALS.advance(job_id=renewal_id, now=now()):
-        pass
-
-
 def shown(client: ApiClient, renewal_id: str) -> dict[str, Any]:
     found: dict[str, Any] = client.get(f"/v1/blueprint-renewals/{renewal_id}").json()["data"]
     return found
+
+
+def finished(client: ApiClient, renewal_id: str) -> dict[str, Any]:
+    while services.RENEWALS.advance(job_id=renewal_id, now=now()):
+        pass
+    return shown(client, renewal_id)
+
+
+def renewed(client: ApiClient, blueprint: Blueprint, body: Any = None) -> dict[str, int]:
+    """Renew to the end, and count the outcomes."""
+    return outcomes(finished(client, renew(client, blueprint, body).json()["data"]["id"]))
 
 
 def outcomes(data: dict[str, Any]) -> dict[str, int]:
@@ -82,9 +102,9 @@ def test_what_an_agent_states_itself_is_not_widened_after_it_was_narrowed(
     agent = make_follower(blueprint, certified=False, **stated)
 
     change(blueprint, permitted_actions=[], validity_days=7)
-    finish(renew(client, blueprint).json()["data"]["id"])
+    renewed(client, blueprint)
     change(blueprint, permitted_actions=SCOPE, validity_days=90)
-    finish(renew(client, blueprint).json()["data"]["id"])
+    renewed(client, blueprint)
 
     agent.refresh_from_db()
     assert (agent.permitted_actions, agent.validity_days) == ([], 7)
@@ -102,8 +122,7 @@ def test_differing_agents_are_brought_up_to_date(client: ApiClient, blueprint: B
     assert answer.status_code == 202
     begun = answer.json()["data"]
     assert (begun["matched"], outcomes(begun), begun["ended_at"]) == (4, {"pending": 4}, None)
-    finish(begun["id"])
-    ended = shown(client, begun["id"])
+    ended = finished(client, begun["id"])
     assert outcomes(ended) == {"renewed": 2, "updated": 1, "skipped": 1}
     assert ended["ended_at"] is not None
     assert ended["unrenewed"] == [
@@ -122,52 +141,41 @@ def test_picked_agents_alone_are_renewed(client: ApiClient, blueprint: Blueprint
     picked, other = make_follower(blueprint), make_follower(blueprint)
     change(blueprint, permitted_actions=["pay"])
 
-    begun = renew(client, blueprint, {"agent_ids": [str(picked.id)]}).json()["data"]
-    finish(begun["id"])
+    assert renewed(client, blueprint, {"agent_ids": [str(picked.id)]}) == {"renewed": 1}
 
-    assert outcomes(shown(client, begun["id"])) == {"renewed": 1}
     assert (scope_of(picked), scope_of(other)) == (["pay"], SCOPE)
-    again = renew(client, blueprint, {"agent_ids": [str(picked.id)]}).json()["data"]
-    finish(again["id"])
-    assert outcomes(shown(client, again["id"])) == {"unchanged": 1}
+    assert renewed(client, blueprint, {"agent_ids": [str(picked.id)]}) == {"unchanged": 1}
 
 
 def test_what_no_certificate_states_needs_none(client: ApiClient, blueprint: Blueprint) -> None:
     agent = make_follower(blueprint)
     change(blueprint, alarm_budget=0.02, owner_name="Kim", owner_email="kim@example.com")
 
-    begun = renew(client, blueprint).json()["data"]
-    finish(begun["id"])
+    assert renewed(client, blueprint) == {"updated": 1}
 
-    assert outcomes(shown(client, begun["id"])) == {"updated": 1}
     agent.refresh_from_db()
     assert (agent.alarm_budget, agent.owner_email) == (0.02, "kim@example.com")
     assert Certificate.objects.of_agent(agent.id).count() == 1
 
 
 def test_an_agent_whose_renewal_failed_differs_until_its_certificate_is_renewed(
-    client: ApiClient, blueprint: Blueprint, monkeypatch: pytest.MonkeyPatch
+    client: ApiClient, blueprint: Blueprint, agent: Agent, begun: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    agent, path = make_follower(blueprint), f"/v1/blueprints/{blueprint.id}"
-    change(blueprint, permitted_actions=["pay"])
-    begun = renew(client, blueprint).json()["data"]
+    path = f"/v1/blueprints/{blueprint.id}"
 
     def refuse(**asked: Any) -> Any:
         raise InvalidState("refused")
 
     with monkeypatch.context() as patch:
         patch.setattr(issuance, "renew", refuse)
-        finish(begun["id"])
-    assert outcomes(shown(client, begun["id"])) == {"failed": 1}
+        assert outcomes(finished(client, begun)) == {"failed": 1}
 
     listed = client.get(f"/v1/agents?differs_from={blueprint.id}").json()["data"]
     assert [one["id"] for one in listed] == [str(agent.id)]
     assert client.get(path).json()["data"]["differing"] == 1
 
-    again = renew(client, blueprint).json()["data"]
-    finish(again["id"])
+    assert renewed(client, blueprint) == {"renewed": 1}
 
-    assert outcomes(shown(client, again["id"])) == {"renewed": 1}
     assert scope_of(agent) == ["pay"]
     assert client.get(path).json()["data"]["differing"] == 0
     assert AuditEntry.objects.about(agent.id).of_type("agent.updated").count() == 1
@@ -205,11 +213,8 @@ def test_a_certificate_is_wider_if_it_permits_more_than_the_profile(
 
 @pytest.mark.parametrize("is_signed", [False, True])
 def test_a_killed_renewal_is_gone_on_with_and_renews_once(
-    client: ApiClient, blueprint: Blueprint, monkeypatch: pytest.MonkeyPatch, is_signed: bool
+    client: ApiClient, agent: Agent, begun: str, monkeypatch: pytest.MonkeyPatch, is_signed: bool
 ) -> None:
-    agent = make_follower(blueprint)
-    change(blueprint, permitted_actions=["pay"])
-    begun = renew(client, blueprint).json()["data"]
     sign = issuance.renew
 
     def die(**asked: Any) -> Any:
@@ -220,35 +225,27 @@ def test_a_killed_renewal_is_gone_on_with_and_renews_once(
     with monkeypatch.context() as patch:
         patch.setattr(issuance, "renew", die)
         with pytest.raises(KeyboardInterrupt):
-            services.RENEWALS.advance(job_id=begun["id"], now=now())
-    assert outcomes(shown(client, begun["id"])) == {"renewed" if is_signed else "pending": 1}
+            services.RENEWALS.advance(job_id=begun, now=now())
+    assert outcomes(shown(client, begun)) == {"renewed" if is_signed else "pending": 1}
 
-    finish(begun["id"])
+    assert outcomes(finished(client, begun)) == {"renewed": 1}
 
-    assert outcomes(shown(client, begun["id"])) == {"renewed": 1}
     assert Certificate.objects.of_agent(agent.id).count() == 2
     assert scope_of(agent) == ["pay"]
 
 
-def test_the_hsm_is_waited_for(
-    client: ApiClient, blueprint: Blueprint, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make_follower(blueprint)
-    change(blueprint, permitted_actions=["pay"])
-    begun = renew(client, blueprint).json()["data"]
-
+def test_the_hsm_is_waited_for(client: ApiClient, begun: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def away(**asked: Any) -> Any:
         raise Unavailable()
 
     with monkeypatch.context() as patch:
         patch.setattr(issuance, "renew", away)
         with pytest.raises(Unavailable):
-            services.RENEWALS.advance(job_id=begun["id"], now=now())
+            services.RENEWALS.advance(job_id=begun, now=now())
 
     assert services.RENEWALS.sweep(now=now()) == 0
     assert services.RENEWALS.sweep(now=now() + PATIENCE + timedelta(seconds=1)) == 1
-    finish(begun["id"])
-    assert outcomes(shown(client, begun["id"])) == {"renewed": 1}
+    assert outcomes(finished(client, begun)) == {"renewed": 1}
 
 
 def test_an_agent_in_its_renewal_pause_holds_up_no_other(client: ApiClient, blueprint: Blueprint) -> None:
@@ -256,20 +253,15 @@ def test_an_agent_in_its_renewal_pause_holds_up_no_other(client: ApiClient, blue
     asked: dict[str, Any] = {"tenant_id": blueprint.tenant_id, "agent_id": paused.id, "actor": ACTOR}
     issuance.renew_of_agent(**asked, now=now())
     change(blueprint, permitted_actions=["pay"])
-    begun = renew(client, blueprint).json()["data"]
 
-    finish(begun["id"])
+    assert renewed(client, blueprint) == {"pending": 1, "renewed": 1}
 
-    assert outcomes(shown(client, begun["id"])) == {"pending": 1, "renewed": 1}
     assert Certificate.objects.of_agent(other.id).count() == 2
 
 
 def test_a_certificate_that_ended_meanwhile_is_a_failure(
-    client: ApiClient, blueprint: Blueprint, monkeypatch: pytest.MonkeyPatch
+    client: ApiClient, agent: Agent, begun: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    agent = make_follower(blueprint)
-    change(blueprint, permitted_actions=["pay"])
-    begun = renew(client, blueprint).json()["data"]
     sign = issuance.renew
 
     def end(**asked: Any) -> Any:
@@ -277,19 +269,14 @@ def test_a_certificate_that_ended_meanwhile_is_a_failure(
         return sign(**asked)
 
     monkeypatch.setattr(issuance, "renew", end)
-    finish(begun["id"])
-
-    ended = shown(client, begun["id"])
+    ended = finished(client, begun)
     assert (outcomes(ended), ended["unrenewed"][0]["error"]) == ({"failed": 1}, "Certificate has expired")
 
 
 @pytest.mark.parametrize("overlap", [timedelta(0), timedelta(hours=1)])
 def test_an_agent_renewed_by_another_meanwhile_is_looked_at_again(
-    client: ApiClient, blueprint: Blueprint, monkeypatch: pytest.MonkeyPatch, overlap: timedelta
+    client: ApiClient, agent: Agent, begun: str, monkeypatch: pytest.MonkeyPatch, overlap: timedelta
 ) -> None:
-    agent = make_follower(blueprint)
-    change(blueprint, permitted_actions=["pay"])
-    begun = renew(client, blueprint).json()["data"]
     sign = issuance.renew
 
     def overtaken(**asked: Any) -> Any:
@@ -298,12 +285,11 @@ def test_an_agent_renewed_by_another_meanwhile_is_looked_at_again(
 
     with monkeypatch.context() as other:
         other.setattr(issuance, "renew", overtaken)
-        services.RENEWALS.advance(job_id=begun["id"], now=now())
-    waiting = outcomes(shown(client, begun["id"]))
+        services.RENEWALS.advance(job_id=begun, now=now())
+    waiting = outcomes(shown(client, begun))
     Certificate.objects.of_agent(agent.id).update(issued_at=now() - timedelta(minutes=5))
-    finish(begun["id"])
 
-    assert (waiting, outcomes(shown(client, begun["id"]))) == ({"pending": 1}, {"renewed": 1})
+    assert (waiting, outcomes(finished(client, begun))) == ({"pending": 1}, {"renewed": 1})
     assert Agent.objects.get(id=agent.id).permitted_actions == ["pay"]
 
 

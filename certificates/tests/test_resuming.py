@@ -1,15 +1,11 @@
 """Lists continue after the database went back to an earlier moment, as others' copies of them show."""
 
-import io
-import json
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
-from django.core.management import call_command
 
 from agents.models import Agent
 from agents.tests.factories import make_agent
@@ -27,6 +23,7 @@ from certificates.tests.factories import (
     revoke_certificate,
     suspend_agent,
 )
+from certificates.tests.test_commands import run
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
@@ -49,16 +46,14 @@ def gap_of(der: bytes) -> ListGap:
     return gap(kept, now=now())
 
 
-def run(*arguments: str) -> list[dict[str, Any]]:
-    out = io.StringIO()
-    call_command("crl_resume", "--environment", "live", *arguments, "--json", stdout=out)
-    rows: list[dict[str, Any]] = json.loads(out.getvalue())
-    return rows
-
-
 def number_of(der: bytes) -> int:
     crl = x509.load_der_x509_crl(der)
     return crl.extensions.get_extension_for_class(x509.CRLNumber).value.crl_number
+
+
+@pytest.fixture
+def certificate(tenant: Tenant) -> Certificate:
+    return make_certificate(make_agent(tenant))
 
 
 def test_next_number_exceeds_all_that_can_have_been_published() -> None:
@@ -86,6 +81,9 @@ def test_next_number_exceeds_that_of_a_kept_list() -> None:
 
     assert resumed[authority.id].number == 10**12 + 2
     assert resumed[authority.id].last_known == authority.crl_number
+    entry = AuditEntry.objects.about(authority.id).of_type("crl.resumed").get()
+    assert entry.metadata is not None
+    assert entry.metadata["after"] == 10**12 + 1
 
 
 def test_lists_from_before_are_no_base_of_a_delta() -> None:
@@ -100,18 +98,7 @@ def test_lists_from_before_are_no_base_of_a_delta() -> None:
     assert RevocationList.objects.latest_of(authority, "delta").base_number == first.number
 
 
-def test_resuming_is_audited() -> None:
-    authority = make_authorities()
-
-    resuming.resume(kept=[], actor=ACTOR, now=now())
-
-    entry = AuditEntry.objects.about(authority.id).of_type("crl.resumed").get()
-    assert entry.metadata is not None
-    assert entry.metadata["after"] >= entry.metadata["last_known"]
-
-
-def test_lost_revocation_is_found_and_made_again_with_its_date(tenant: Tenant) -> None:
-    certificate = make_certificate(make_agent(tenant))
+def test_lost_revocation_is_found_and_made_again_with_its_date(certificate: Certificate) -> None:
     with lost():
         revoked_at = revoke_certificate(certificate).revoked_at
         der = published()
@@ -129,8 +116,7 @@ def test_lost_revocation_is_found_and_made_again_with_its_date(tenant: Tenant) -
     assert gap_of(der).lost == ()
 
 
-def test_lost_hold_suspends_the_agent_again(tenant: Tenant) -> None:
-    certificate = make_certificate(make_agent(tenant))
+def test_lost_hold_suspends_the_agent_again(certificate: Certificate) -> None:
     with lost():
         suspend_agent(certificate.agent)
         der = published()
@@ -141,8 +127,7 @@ def test_lost_hold_suspends_the_agent_again(tenant: Tenant) -> None:
     assert Agent.objects.get(id=certificate.agent_id).status == "suspended"
 
 
-def test_hold_lifted_after_the_list_is_not_lost(tenant: Tenant) -> None:
-    certificate = make_certificate(make_agent(tenant))
+def test_hold_lifted_after_the_list_is_not_lost(certificate: Certificate) -> None:
     suspend_agent(certificate.agent)
     der = published()
     reinstate_agent(Agent.objects.get(id=certificate.agent_id))
@@ -153,8 +138,7 @@ def test_hold_lifted_after_the_list_is_not_lost(tenant: Tenant) -> None:
     assert (found.ahead, found.lost) == (-1, ())
 
 
-def test_hold_that_became_a_revocation_is_lost(tenant: Tenant) -> None:
-    certificate = make_certificate(make_agent(tenant))
+def test_hold_that_became_a_revocation_is_lost(certificate: Certificate) -> None:
     suspend_agent(certificate.agent)
     with lost():
         revoke_certificate(certificate)
@@ -182,7 +166,7 @@ def test_certificate_without_a_row_is_unknown(tenant: Tenant, tmp_path: Path) ->
         certificate = make_revoked_certificate(tenant)
         (tmp_path / "list").write_bytes(published())
 
-    rows = run("--list", str(tmp_path / "list"))
+    rows = run("crl_resume", "--environment", "live", "--list", str(tmp_path / "list"))
 
     assert [row["unknown"] for row in rows if row["unknown"]] == [[certificate.serial_number]]
 

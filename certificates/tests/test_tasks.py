@@ -18,6 +18,7 @@ from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.core.tasks import ENVIRONMENT_HEADER
 from compliance.keys.registry import backend_for, reset
+from compliance.stores.session_locks import TurnLock
 from tenancy.models import Tenant
 
 
@@ -76,24 +77,16 @@ def test_expiry_runs_by_the_clock(tenant: Tenant) -> None:
     assert certificate.status == "expired"
 
 
-def test_pool_is_filled(settings: Settings) -> None:
-    settings.KEY_POOL_SIZE = 1
-
-    run(tasks.fill_key_pool)
-
-    assert PooledKey.objects.count() == 1
-
-
 def test_one_worker_fills_at_a_time(settings: Settings) -> None:
     settings.KEY_POOL_SIZE = 1
     other = connections[environments.alias()].copy()
     with other.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(%s)", [key_pool.FILLING])
+        cursor.execute("SELECT pg_advisory_lock(%s)", [TurnLock.KEY_POOL])
 
     run(tasks.fill_key_pool)
     assert not PooledKey.objects.exists()
     with other.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_unlock(%s)", [key_pool.FILLING])
+        cursor.execute("SELECT pg_advisory_unlock(%s)", [TurnLock.KEY_POOL])
     other.close()
     run(tasks.fill_key_pool)
 

@@ -36,24 +36,16 @@ def make_unfinished(agent: Agent, *, age: timedelta = LONG_AGO) -> Issuance:
     )
 
 
-def test_old_intent_fails_and_its_key_returns_to_the_pool(agent: Agent) -> None:
+@pytest.mark.usefixtures("authority")
+def test_old_intent_fails_and_its_key_certifies(agent: Agent) -> None:
     intent = make_unfinished(agent)
 
     counts = [settle(now=now()) for _ in range(2)]
+    certificate = issuance.issue(tenant_id=agent.tenant_id, agent_id=agent.id, actor=ACTOR, now=now())
 
     intent.refresh_from_db()
     assert counts == [1, 0]
     assert (intent.state, intent.error) == ("failed", "never finished")
-    assert PooledKey.objects.filter(key_uri=intent.key_uri).exists()
-
-
-@pytest.mark.usefixtures("authority")
-def test_returned_key_certifies(agent: Agent) -> None:
-    intent = make_unfinished(agent)
-    settle(now=now())
-
-    certificate = issuance.issue(tenant_id=agent.tenant_id, agent_id=agent.id, actor=ACTOR, now=now())
-
     assert certificate.kms_key_arn == intent.key_uri
     assert certificate.serial_number != intent.serial_number
 

@@ -22,7 +22,6 @@ from certificates.tests.factories import (
     make_expired_certificate,
     make_held_certificate,
     make_overdue_certificate,
-    make_revoked_certificate,
     reinstate_agent,
     revoke_certificate,
 )
@@ -104,15 +103,6 @@ def test_expiry_is_judged_by_time_not_by_the_sweep(api: ApiClient, tenant: Tenan
     assert (overdue.status, expired.status) == ("active", "expired")
     for certificate in (overdue, expired):
         assert api.get(f"/v1/verify/{certificate.serial_number}").json()["data"]["status"] == "expired"
-
-
-def test_revoked_stays_revoked_after_its_end(api: ApiClient, tenant: Tenant) -> None:
-    certificate = make_revoked_certificate(tenant)
-    Certificate.objects.filter(id=certificate.id).update(
-        issued_at="2020-01-01T00:00:00Z", expires_at="2020-02-01T00:00:00Z"
-    )
-
-    assert api.get(f"/v1/verify/{certificate.serial_number}").json()["data"]["status"] == "revoked"
 
 
 def test_what_was_signed_is_answered_not_todays_profile(

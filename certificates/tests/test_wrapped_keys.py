@@ -1,7 +1,6 @@
 """Agents' keys that the HSM wraps and the database stores: issued, used, swapped, wrapped anew, deleted."""
 
-import io
-import json
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -9,7 +8,6 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
-from django.core.management import call_command
 from django.db import IntegrityError
 
 from agents.tests.factories import ACTOR, make_agent
@@ -29,12 +27,18 @@ from certificates.models import (
 )
 from certificates.public import messages
 from certificates.tests.factories import (
+    lost,
     make_authorities,
     make_certificate,
     make_intent,
     make_past_end,
     reinstate_agent,
+    renew_certificate,
+    retire_agent,
+    revoke_certificate,
+    suspend_agent,
 )
+from certificates.tests.test_commands import run
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
@@ -94,11 +98,9 @@ def wrapping_keys() -> set[str]:
     return {key.uri for key in backend_for(environments.current()).list_keys(wrapped_keys.LABEL)}
 
 
-def rotate() -> dict[str, Any]:
-    out = io.StringIO()
-    call_command("wrapping_key_rotate", "--json", stdout=out, stderr=io.StringIO())
-    shown: dict[str, Any] = json.loads(out.getvalue())
-    return shown
+@pytest.fixture
+def certificate(tenant: Tenant) -> Certificate:
+    return certify(tenant)
 
 
 def test_certificate_says_that_its_key_is_wrapped(client: ApiClient, tenant: Tenant) -> None:
@@ -185,8 +187,7 @@ def test_certificates_with_swapped_references_sign_nothing(tenant: Tenant) -> No
             messages.sign_octets(certificate, OCTETS)
 
 
-def test_wrapped_certificate_declared_resident_signs_nothing(tenant: Tenant) -> None:
-    certificate = certify(tenant)
+def test_wrapped_certificate_declared_resident_signs_nothing(certificate: Certificate) -> None:
     signs(certificate)
     certificate.key_storage = KeyStorage.RESIDENT.value
 
@@ -194,8 +195,7 @@ def test_wrapped_certificate_declared_resident_signs_nothing(tenant: Tenant) -> 
         messages.sign_octets(certificate, OCTETS)
 
 
-def test_damaged_record_answers_503_in_the_envelope(client: ApiClient, tenant: Tenant) -> None:
-    certificate = certify(tenant)
+def test_damaged_record_answers_503_in_the_envelope(client: ApiClient, certificate: Certificate) -> None:
     WrappedAgentKey.objects.filter(key_uri=certificate.kms_key_arn).update(blob=b"no key")
 
     answer = client.post(f"/v1/agents/{certificate.agent_id}/sign", {"payload": {"a": 1}})
@@ -204,67 +204,45 @@ def test_damaged_record_answers_503_in_the_envelope(client: ApiClient, tenant: T
     assert answer.json() == {"error": KeyMismatch.message}
 
 
-@pytest.mark.parametrize("end", ["revoke", "retire", "renew", "expire"])
-def test_ended_certificate_leaves_no_key(tenant: Tenant, end: str) -> None:
-    certificate = certify(tenant)
-    common: dict[str, Any] = {"tenant_id": tenant.id, "actor": ACTOR, "now": now()}
+def expire(certificate: Certificate) -> None:
+    make_past_end(certificate)
+    services.expire_due(now=now())
 
-    if end == "revoke":
-        services.revoke(certificate_id=certificate.id, reason="keyCompromise", **common)
-    elif end == "retire":
-        services.retire_agent(agent_id=certificate.agent_id, reason="done", **common)
-    elif end == "renew":
-        issuance.renew(certificate_id=certificate.id, **common)
-    else:
-        make_past_end(certificate)
-        services.expire_due(now=now())
+
+@pytest.mark.parametrize(
+    "end",
+    [revoke_certificate, lambda certificate: retire_agent(certificate.agent), renew_certificate, expire],
+    ids=["revoked", "retired", "renewed", "expired"],
+)
+def test_ended_certificate_leaves_no_key(
+    end: Callable[[Certificate], object], certificate: Certificate
+) -> None:
+    end(certificate)
 
     assert not is_stored(certificate)
 
 
-def test_hold_keeps_the_key_and_the_final_revocation_deletes_it(tenant: Tenant) -> None:
-    certificate = certify(tenant)
-    common: dict[str, Any] = {
-        "tenant_id": tenant.id,
-        "agent_id": certificate.agent_id,
-        "actor": ACTOR,
-        "now": now(),
-    }
-
-    services.suspend_agent(reason="under review", **common)
+def test_hold_keeps_the_key_and_the_final_revocation_deletes_it(certificate: Certificate) -> None:
+    suspend_agent(certificate.agent)
     assert is_stored(certificate)
     reinstate_agent(certificate.agent)
     assert signs(Certificate.objects.get(id=certificate.id))
-    services.suspend_agent(reason="under review", **common)
-    services.retire_agent(reason="done", **common)
+    suspend_agent(certificate.agent)
+    retire_agent(certificate.agent)
 
     assert not is_stored(certificate)
 
 
-def test_failed_revocation_keeps_the_key(tenant: Tenant) -> None:
-    certificate = certify(tenant)
-
-    class Interrupted(Exception):
-        pass
-
-    def revoke_and_fail() -> None:
-        with environments.atomic():
-            services.revoke(
-                tenant_id=tenant.id, certificate_id=certificate.id, reason="x", actor=ACTOR, now=now()
-            )
-            raise Interrupted
-
-    with pytest.raises(Interrupted):
-        revoke_and_fail()
+def test_failed_revocation_keeps_the_key(certificate: Certificate) -> None:
+    with lost():
+        revoke_certificate(certificate)
 
     assert is_stored(certificate)
 
 
 def test_records_that_nothing_can_use_are_deleted(tenant: Tenant) -> None:
     certified, held = certify(tenant), certify(tenant)
-    services.suspend_agent(
-        tenant_id=tenant.id, agent_id=held.agent_id, reason="under review", actor=ACTOR, now=now()
-    )
+    suspend_agent(held.agent)
     make_past_end(held)
     pooled = PooledKey.objects.get()
     later = now() + timedelta(hours=2)
@@ -294,7 +272,7 @@ def test_unfinished_issuance_puts_its_wrapped_key_back(tenant: Tenant) -> None:
 def test_rotation_wraps_every_key_anew(tenant: Tenant) -> None:
     certificate, before = certify(tenant), wrapped_keys.current()
 
-    shown = rotate()
+    shown = run("wrapping_key_rotate")
 
     assert shown["wrapped"] == 3
     assert wrapped_keys.current() != before
@@ -327,8 +305,7 @@ def test_damaged_record_does_not_hold_up_a_rotation(tenant: Tenant) -> None:
     assert wrapped_keys.waiting().get().key_uri == damaged.kms_key_arn
 
 
-def test_record_deleted_or_wrapped_meanwhile_is_left_alone(tenant: Tenant) -> None:
-    certificate = certify(tenant)
+def test_record_deleted_or_wrapped_meanwhile_is_left_alone(certificate: Certificate) -> None:
     wrapped_keys.rotate(actor=ACTOR, now=now())
     record, target = record_of(certificate), WrappingKey.objects.get(retired_at=None)
     record.delete()
@@ -355,9 +332,7 @@ def test_retired_wrapping_key_is_destroyed_once_it_wraps_nothing() -> None:
     assert first.key_uri not in wrapping_keys()
 
 
-def test_inventory_misses_records_and_wrapping_keys_not_objects(tenant: Tenant) -> None:
-    certificate = certify(tenant)
-
+def test_inventory_misses_records_and_wrapping_keys_not_objects(certificate: Certificate) -> None:
     def missing() -> set[str]:
         later = now() + timedelta(hours=2)
         return {uri for token in key_inventory.reconcile(now=later) for uri in token.missing}

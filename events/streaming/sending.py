@@ -25,7 +25,7 @@ from compliance.core import environments
 from compliance.outbound.addresses import UrlPolicy
 from compliance.outbound.http_client import RequestOptions, put
 from compliance.outbound.tls_stream import send_over_tls
-from compliance.stores import session_locks
+from compliance.stores.session_locks import TurnLock, locked
 from events.models import BehaviorEvent
 from events.risk.rolling import settled_until
 from events.streaming.feed import events_from
@@ -34,7 +34,6 @@ from events.streaming.ocsf import ocsf_of_event
 
 log = logging.getLogger(__name__)
 
-LOCK: Final = 0x7374726D  # "strm": the key of the advisory lock of a turn in each environment's database
 MOST: Final = 500
 RUN_SECONDS: Final = 30.0
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=15), timedelta(minutes=15)
@@ -96,7 +95,7 @@ _RECEIVERS: Final = {"s3": _to_bucket, "syslog": _to_syslog}
 def send_new(*, now: datetime, seconds: float = RUN_SECONDS) -> int:
     """Send for about so long; return how many records. Safe to repeat; one process works at a time."""
     until, sent = time.monotonic() + seconds, 0
-    with session_locks.locked(LOCK) as is_mine:
+    with locked(TurnLock.STREAMING) as is_mine:
         for name in _streams() if is_mine else ():
             sent += _follow(name, until, now)
     return sent

@@ -2,11 +2,10 @@
 
 import sys
 from argparse import ArgumentParser
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, nullcontext
 from datetime import datetime
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from auditlog.exporting.export import open_export
 from auditlog.exporting.formats import FORMATS
@@ -14,8 +13,6 @@ from auditlog.filters import NAMES, EntryFilters
 from compliance.core.commands import ServiceCommand
 from compliance.core.errors import Invalid
 from compliance.core.identifiers import parse_id
-
-TOLD_ENTRIES = 100_000
 
 
 class Command(ServiceCommand):
@@ -38,23 +35,9 @@ class Command(ServiceCommand):
             raise Invalid("--tenant must be a UUID")
         filters = EntryFilters.read({name: options[name] for name in NAMES if options[name] is not None})
         export = open_export(tenant_id=tenant_id, filters=filters, form=FORMATS[options["format"]], now=now)
-        told = 0
-        with closing(export), _opened(options["output"]) as out:
-            for piece in export:
-                out.write(piece)
-                if export.count - told >= TOLD_ENTRIES:
-                    told = export.count
-                    self.stderr.write(f"{told:,} entries")
-        self.stderr.write(f"{export.count:,} entries exported")
-
-
-@contextmanager
-def _opened(path: Path | None) -> Iterator[BinaryIO]:
-    try:
-        if path is None:
-            yield sys.stdout.buffer
-            return
-        with path.open("wb") as file:
-            yield file
-    except OSError as error:
-        raise Invalid(f"The export cannot be written: {error}") from error
+        path: Path | None = options["output"]
+        try:
+            with closing(export), path.open("wb") if path else nullcontext(sys.stdout.buffer) as out:
+                out.writelines(export)
+        except OSError as error:
+            raise Invalid(f"The export cannot be written: {error}") from error

@@ -99,19 +99,15 @@ class Command(ServiceCommand):
             super()._show(rows, as_json=True)
         else:
             for verdict in result:
-                self._show_verdict(verdict)
+                self.stdout.write(f"{verdict.subject}: {verdict.outcome.upper()}")
+                lines = list(map(str, verdict.flaws))
+                if verdict.flaw_count > len(verdict.flaws):
+                    lines.append(f"and {verdict.flaw_count - len(verdict.flaws)} more")
+                counts = "  ".join(f"{name}={value}" for name, value in verdict.counts.items())
+                for line in (*lines, *verdict.doubts, counts):
+                    self.stdout.write(f"  {line}")
         worst = min((verdict.outcome for verdict in result), key=list(EXIT_CODES).index)
         sys.exit(EXIT_CODES[worst])
-
-    def _show_verdict(self, verdict: Verdict) -> None:
-        self.stdout.write(f"{verdict.subject}: {verdict.outcome.upper()}")
-        for flaw in verdict.flaws:
-            self.stdout.write(f"  {flaw}")
-        if verdict.flaw_count > len(verdict.flaws):
-            self.stdout.write(f"  and {verdict.flaw_count - len(verdict.flaws)} more")
-        for doubt in verdict.doubts:
-            self.stdout.write(f"  {doubt}")
-        self.stdout.write("  " + "  ".join(f"{name}={value}" for name, value in verdict.counts.items()))
 
     def _fail(self, message: str, code: int) -> None:
         super()._fail(message, EXIT_CODES[LogOutcome.CANNOT_TELL])

@@ -112,7 +112,10 @@ class KeyHostServer:
         types, _ = protocol.types_of(request.operation)
         arguments = protocol.decode(request.arguments, types)
         try:
-            result = protocol.OPERATIONS[request.operation](self._backend(request.environment), *arguments)
+            backend = self._backends.get(request.environment)
+            if backend is None:
+                backend = self._backends.setdefault(request.environment, pkcs11_backend(request.environment))
+            result = protocol.OPERATIONS[request.operation](backend, *arguments)
             return KeyHostResponse(msgspec.Raw(protocol.encode(result)))
         except Exception as error:
             known: Exception = error
@@ -123,8 +126,3 @@ class KeyHostServer:
             return KeyHostResponse(
                 failure=name, message=str(known), retry_after=getattr(known, "retry_after", None)
             )
-
-    def _backend(self, environment: Environment) -> Pkcs11Backend:
-        if environment not in self._backends:
-            self._backends.setdefault(environment, pkcs11_backend(environment))
-        return self._backends[environment]

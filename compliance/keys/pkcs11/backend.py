@@ -95,7 +95,7 @@ class Pkcs11Backend(base.KeyBackend):
 
     def generate_in(self, token: str, bits: int, label: str, keep_public: bool) -> base.KeyRef:
         sessions, key_id = self._sessions(token), new_id().bytes
-        options = {
+        options: dict[str, Any] = {
             "id": key_id,
             "label": label,
             "store": True,
@@ -105,7 +105,15 @@ class Pkcs11Backend(base.KeyBackend):
         }
 
         def generate(session: TokenSession) -> base.AnyPublicKey:
-            public, private = _generate_pair(session, bits, options)
+            public: Any
+            private: Any
+            if bits in CURVES:
+                kind, parameters = CURVES[bits]
+                wanted = {Attribute.EC_PARAMS: parameters}
+                curve = session.session.create_domain_parameters(kind, wanted, local=True)
+                public, private = curve.generate_keypair(**options)
+            else:
+                public, private = session.session.generate_keypair(KeyType.RSA, bits, **options)
             session.login.handles[key_id] = private.handle
             public_key = read_public_key(public)
             if not keep_public:
@@ -333,14 +341,6 @@ class Pkcs11Backend(base.KeyBackend):
             raise base.KeyNotFound from error
         except PKCS11Error as error:
             raise _unavailable(token, error) from error
-
-
-def _generate_pair(session: TokenSession, bits: int, options: dict[str, Any]) -> tuple[Any, Any]:
-    if bits not in CURVES:
-        return session.session.generate_keypair(KeyType.RSA, bits, **options)
-    kind, parameters = CURVES[bits]
-    curve = session.session.create_domain_parameters(kind, {Attribute.EC_PARAMS: parameters}, local=True)
-    return curve.generate_keypair(**options)
 
 
 def _use(token: TokenSessions, operation: Callable[[TokenSession], Result]) -> Result:

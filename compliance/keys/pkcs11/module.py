@@ -221,29 +221,25 @@ class Pkcs11Module:
         functions = self._load()
         try:
             with self.calls.exclusive(DRAIN_TIMEOUT):
-                if self.epoch == seen_epoch:
-                    self._restart(functions)
+                if self.epoch != seen_epoch:
+                    return
+                began = time.monotonic()
+                self._forget()
+                with startup_lock(self.path):
+                    mend_tokens(self.path)
+                    functions.C_Finalize(None)  # fails at a first start, when there is nothing to finalise
+                    result = functions.C_Initialize(ctypes.byref(_InitializeArgs(flags=CKF_OS_LOCKING_OK)))
+                if result != CKR_OK:
+                    logger.warning("C_Initialize of %s returned 0x%x", self.path, result)
+                    raise KeyServiceUnavailable
+                self._library = _InitialisedLibrary(self.path)
+                self.restart_seconds = time.monotonic() - began
         except LockTimeout as error:
             logger.warning("PKCS#11 module not restarted: %s", error)
             raise KeyServiceUnavailable from error
-
-    def _restart(self, functions: _FunctionList) -> None:
-        began = time.monotonic()
-        self._forget()
-        with startup_lock(self.path):
-            mend_tokens(self.path)
-            functions.C_Finalize(None)  # fails at a first start, when there is nothing to finalise
-            arguments = _InitializeArgs(flags=CKF_OS_LOCKING_OK)
-            result = functions.C_Initialize(ctypes.byref(arguments))
-        if result != CKR_OK:
-            logger.warning("C_Initialize of %s returned 0x%x", self.path, result)
-            raise KeyServiceUnavailable
-        try:
-            self._library = _InitialisedLibrary(self.path)
         except PKCS11Error as error:
             logger.warning("PKCS#11 module %s does not answer: %s", self.path, type(error).__name__)
             raise KeyServiceUnavailable from error
-        self.restart_seconds = time.monotonic() - began
 
     def _forget(self) -> None:
         self.epoch += 1

@@ -96,9 +96,6 @@ class TokenSession:
     session: Pkcs11Session
     login: _Login
 
-    def mechanisms(self) -> set[int]:
-        return set(self.login.token.slot.get_mechanisms())
-
     def find(self, object_class: ObjectClass, key_id: bytes) -> list[Any]:
         """Find the stored objects of a class with this CKA_ID; unwrapped keys are session objects."""
         wanted = {Attribute.CLASS: object_class, Attribute.ID: key_id, Attribute.TOKEN: True}
@@ -163,15 +160,12 @@ class TokenSessions:
         with self._lock:
             if self._login is None or self._login.epoch != epoch:
                 self._login = None
-                self._login = self._log_in(epoch)
+                with startup_lock(self._module.path):
+                    token = self._module.find_token(self.label)
+                    try:
+                        anchor = token.open(rw=True, user_pin=self.config.pin)
+                    except exceptions.UserAlreadyLoggedIn:
+                        anchor = token.open(rw=True)
+                self.was_opened = True
+                self._login = _Login(epoch, token, anchor)
             return self._login
-
-    def _log_in(self, epoch: int) -> _Login:
-        with startup_lock(self._module.path):
-            token = self._module.find_token(self.label)
-            try:
-                anchor = token.open(rw=True, user_pin=self.config.pin)
-            except exceptions.UserAlreadyLoggedIn:
-                anchor = token.open(rw=True)
-        self.was_opened = True
-        return _Login(epoch, token, anchor)

@@ -107,9 +107,29 @@ def make_wrapped(
     return _checked(session, base.WrappedKey(key, wrapping, blob))
 
 
-def unwrap(session: TokenSession, wrapped: base.WrappedKey) -> Any:
-    """Unwrap a key as a session object that only signs, for the caller to destroy; raises `KeyMismatch`."""
-    return _unwrapped(session, wrapped, MechanismFlag.SIGN, SEALED)
+def unwrap(
+    session: TokenSession,
+    wrapped: base.WrappedKey,
+    uses: MechanismFlag = MechanismFlag.SIGN,
+    template: dict[Attribute, Any] = SEALED,
+) -> Any:
+    """Unwrap a key as a session object for these uses, for the caller to destroy; raises `KeyMismatch`."""
+    try:
+        found = _import(session, wrapped, uses, template)
+    except STALE_HANDLE:
+        session.login.wrapping_keys.pop(wrapped.wrapping.uri, None)
+        found = _import(session, wrapped, uses, template)
+    try:
+        public_key = read_public_key(found)
+        is_same = public_key is not None and base.KeyRef.of("", public_key).spki == wrapped.key.spki
+    except BaseException:
+        found.destroy()
+        raise
+    if not is_same:
+        found.destroy()
+        logger.error("Wrapped key %s holds another key than its certificate's", wrapped.key.uri)
+        raise base.KeyMismatch
+    return found
 
 
 def sign_wrapped(session: TokenSession, wrapped: base.WrappedKey, data: bytes) -> bytes:
@@ -125,7 +145,7 @@ def sign_wrapped(session: TokenSession, wrapped: base.WrappedKey, data: bytes) -
 def wrap_anew(session: TokenSession, wrapped: base.WrappedKey, to: base.WrappingKeyRef) -> base.WrappedKey:
     """Wrap a key anew, for a moment an extractable session object that cannot sign; raises as `unwrap()`."""
     target = open_wrapping_key(session, to)
-    private = _unwrapped(session, wrapped, MechanismFlag(0), _bound(REWRAPPED, target))
+    private = unwrap(session, wrapped, MechanismFlag(0), _bound(REWRAPPED, target))
     try:
         blob: bytes = target.wrap_key(private, mechanism=MECHANISMS[to.mechanism])
     finally:
@@ -162,7 +182,7 @@ def _read(found: Any, name: Attribute) -> object:
 
 
 def _offered(session: TokenSession) -> base.WrapMechanism:
-    offered = session.mechanisms()
+    offered = set(session.login.token.slot.get_mechanisms())
     for name, mechanism in MECHANISMS.items():
         if mechanism in offered:
             return name
@@ -178,27 +198,6 @@ def _bound(template: dict[Attribute, Any], wrapping: WrappingHandle) -> dict[Att
 def _checked(session: TokenSession, wrapped: base.WrappedKey) -> base.WrappedKey:
     unwrap(session, wrapped).destroy()
     return wrapped
-
-
-def _unwrapped(
-    session: TokenSession, wrapped: base.WrappedKey, uses: MechanismFlag, template: dict[Attribute, Any]
-) -> Any:
-    try:
-        found = _import(session, wrapped, uses, template)
-    except STALE_HANDLE:
-        session.login.wrapping_keys.pop(wrapped.wrapping.uri, None)
-        found = _import(session, wrapped, uses, template)
-    try:
-        public_key = read_public_key(found)
-        is_same = public_key is not None and base.KeyRef.of("", public_key).spki == wrapped.key.spki
-    except BaseException:
-        found.destroy()
-        raise
-    if not is_same:
-        found.destroy()
-        logger.error("Wrapped key %s holds another key than its certificate's", wrapped.key.uri)
-        raise base.KeyMismatch
-    return found
 
 
 def _import(

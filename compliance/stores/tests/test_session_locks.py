@@ -1,5 +1,7 @@
 """Locks that a session holds: given back at the end, whatever became of the work."""
 
+from uuid import UUID
+
 import psycopg
 import pytest
 from django.db import Error, connections
@@ -8,7 +10,7 @@ from compliance.core import environments
 from compliance.core.environments import Environment
 from compliance.stores import session_locks, sql
 
-KEY = 4_711
+ROW = UUID("0193d2a4-7b5e-7cc3-98c4-dc0c0c07398f")
 
 
 @pytest.fixture(autouse=True)
@@ -17,14 +19,15 @@ def live(committed: None) -> None:
 
 
 def is_free_for_another() -> bool:
+    key = int.from_bytes(ROW.bytes[8:], signed=True)
     with psycopg.connect(**connections["default"].get_connection_params()) as other:
-        ((is_free,),) = other.execute("SELECT pg_try_advisory_lock(%s)", [KEY]).fetchall()
+        ((is_free,),) = other.execute("SELECT pg_try_advisory_lock(%s)", [key]).fetchall()
         return bool(is_free)
 
 
 def test_lock_is_held_in_the_block_alone() -> None:
     with environments.use(Environment.LIVE):
-        with session_locks.locked(KEY) as is_mine:
+        with session_locks.locked(ROW) as is_mine:
             meanwhile = is_free_for_another()
 
         assert (is_mine, meanwhile) == (True, False)
@@ -33,7 +36,7 @@ def test_lock_is_held_in_the_block_alone() -> None:
 
 def test_lock_that_cannot_be_given_back_ends_with_its_session() -> None:
     with environments.use(Environment.LIVE):
-        with pytest.raises(Error), environments.atomic(), session_locks.locked(KEY), pytest.raises(Error):
+        with pytest.raises(Error), environments.atomic(), session_locks.locked(ROW), pytest.raises(Error):
             sql.query("SELECT 1 / 0")
 
         assert is_free_for_another()

@@ -20,7 +20,7 @@ from certificates.tests.factories import (
     stock_pool,
     suspend_agent,
 )
-from certificates.tests.test_overlap import make_overlap, statuses
+from certificates.tests.test_overlap import renew, statuses
 from compliance.core.clock import now
 from compliance.tests.client import ApiClient
 from delegation.stops.models import KindStop
@@ -109,7 +109,8 @@ def test_all_agents_of_a_blueprint_are_stopped(client: ApiClient, tenant: Tenant
 
 
 def test_stop_ends_an_overlap(client: ApiClient, api: ApiClient, tenant: Tenant) -> None:
-    old, new = make_overlap(api.as_key(make_key(tenant)), tenant)
+    old = make_certificate(make_agent(tenant), at=now() - timedelta(hours=1))
+    new = renew(api.as_key(make_key(tenant)), old)
 
     shown = client.post(PATH, ALL).json()["data"]
 
