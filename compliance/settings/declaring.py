@@ -50,34 +50,32 @@ class Section:
 
     Each method declares one variable, reads it from the environment, or from the file that `<name>_FILE`
     names, and returns its value. What cannot be read is noted in `problems`, by name and reason, never by
-    value; `refuse_problems()` raises them all at once. A `note` is for readers of the code.
+    value; `refuse_problems()` raises them all at once.
     """
 
     every: list["Section"] = []
     problems: list[str] = []
 
-    def __init__(self, title: str, note: str = "") -> None:
-        self.title, self.note = title, note
+    def __init__(self, title: str) -> None:
+        self.title = title
         self.variables: list[Variable] = []
         Section.every.append(self)
 
-    def text(
-        self, name: str, default: D, note: str = "", *, parse: Callable[[str], str] = str, **facts: Any
-    ) -> str | D:
+    def text(self, name: str, default: D, *, parse: Callable[[str], str] = str, **facts: Any) -> str | D:
         """Declare a text; `parse` returns it or raises a ValueError that does not show it."""
         return self._declare(name, "text", parse, default, **facts)
 
-    def flag(self, name: str, default: D, note: str = "", **facts: Any) -> bool | D:
+    def flag(self, name: str, default: D, **facts: Any) -> bool | D:
         return self._declare(name, "flag", _flag, default, **facts)
 
-    def integer(self, name: str, default: D, note: str = "", **facts: Any) -> int | D:
+    def integer(self, name: str, default: D, **facts: Any) -> int | D:
         return self._declare(name, "integer", _integer, default, **facts)
 
-    def number(self, name: str, default: float, note: str = "", **facts: Any) -> float:
+    def number(self, name: str, default: float, **facts: Any) -> float:
         """Declare a number that may have a fraction."""
         return self._declare(name, "number", _number, default, **facts)
 
-    def words(self, name: str, default: list[str], note: str = "", **facts: Any) -> list[str]:
+    def words(self, name: str, default: list[str], **facts: Any) -> list[str]:
         """Declare a list, written with commas between its items."""
         return self._declare(name, "list", _words, default, **facts)
 
