@@ -12,6 +12,7 @@ class LastOperator(Conflict):
 
 
 class LinkIsOver(NotFound):
+    reason = "link_is_over"
     message = "This link was used, replaced or is too old"
 
 
@@ -36,10 +37,12 @@ class SignOnRefused(Forbidden):
 
 
 class IdentityTaken(Conflict):
+    reason = "taken"
     message = "This account of the identity provider signs in somebody else"
 
 
 class IdentityExists(Conflict):
+    reason = "linked"
     message = "This person is linked to an account of the identity provider already: unlink it first"
 
 

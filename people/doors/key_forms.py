@@ -15,6 +15,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from django import forms
 from unfold.widgets import UnfoldAdminTextInputWidget
 
+from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
@@ -79,7 +80,10 @@ class AddKeyForm(AddWebAuthnForm):
             return super().clean()
         except (*_BROKEN, forms.ValidationError) as error:
             if _is_first_time():
-                attempts.record_refused_key(context.request, user=self.user, now=now())
+                person, text = self.user.person, f"Security key of {self.user.username} refused"
+                address = {"address": attempts.address_of(context.request)}
+                action, actor = AuditAction.PERSON_SECURITY_KEY_REFUSED, Actor.person(person.id)
+                attempts.record_bounded(action, person, text, address, actor, now())
             raise forms.ValidationError(NOT_ACCEPTED) from error
 
 

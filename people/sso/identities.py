@@ -5,6 +5,7 @@ import secrets
 from datetime import datetime
 from typing import Any, Final
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
@@ -17,7 +18,7 @@ from compliance.stores import sql
 from people import recording
 from people.errors import IdentityExists, IdentityTaken, LastWayIn, NoIdentity
 from people.models import ExternalIdentity, Person
-from people.sso.configuration import SignOn, is_only_way
+from people.sso.configuration import is_only_way
 from people.sso.tokens import Claims
 
 CREATOR: Final = Actor.system("single_sign_on")
@@ -75,7 +76,7 @@ def may_unlink(user: User) -> bool:
     return user.has_usable_password() and not is_only_way()
 
 
-def create(*, claims: Claims, config: SignOn, now: datetime) -> User:
+def create(*, claims: Claims, now: datetime) -> User:
     """Make a person for the account, without a password and in no tenant. Raises: IdentityTaken."""
     with environments.use(Environment.LIVE), environments.atomic():
         # Two accounts may claim one name at the same moment.
@@ -83,14 +84,8 @@ def create(*, claims: Claims, config: SignOn, now: datetime) -> User:
         user = User(username=_free_username(claims.values), email=_email(claims.values), is_staff=True)
         user.set_unusable_password()
         recording.store_new(user=user, actor=CREATOR, now=now)
-        link(
-            user=user,
-            issuer=config.issuer,
-            subject=claims.subject,
-            via="creation",
-            actor=CREATOR,
-            now=now,
-        )
+        account = {"issuer": settings.OIDC_ISSUER, "subject": claims.subject}
+        link(user=user, **account, via="creation", actor=CREATOR, now=now)
     return user
 
 
