@@ -3,7 +3,8 @@
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -49,6 +50,8 @@ from webhooks.vocabulary import EventName
 EDITABLE = ("url", "events", "format", "description")
 # Fewer failures in a hundred than a working endpoint has during a release.
 GOOD_RATE, POOR_RATE = 0.99, 0.9
+OUTCOMES = 100
+"""The deliveries that a webhook's rate of success is of."""
 MOST_WEBHOOKS = 10_000
 
 
@@ -123,9 +126,14 @@ class WebhookAdmin(TenantEditedAdmin):
     event_chips = display(lambda self, row: chips(row.events), description="events")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        webhooks: Any = super().get_queryset(request)
-        rows: QuerySet[Any] = webhooks.with_outcomes(Delivery.objects.all())
-        return rows
+        """Return webhooks with the statuses of their last deliveries, newest first, as `outcomes`."""
+        own = Delivery.objects.filter(tenant=OuterRef("tenant"), webhook=OuterRef("pk"))
+        newest = own.order_by("-created_at", "-id")
+        rows: Any = super().get_queryset(request)
+        outcomes = ArraySubquery(newest.values("status")[:OUTCOMES])
+        last: Any = Subquery(newest.values("created_at")[:1])
+        found: QuerySet[Any] = rows.annotate(outcomes=outcomes, last_delivery_at=last)
+        return found
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return super().has_change_permission(request, obj) and obj.deleted_at is None
