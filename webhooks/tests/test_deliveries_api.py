@@ -93,16 +93,6 @@ def test_pages_lose_and_repeat_nothing(client: ApiClient, tenant: Tenant) -> Non
     assert (body["has_next_page"], body["next_cursor"]) == (False, None)
 
 
-def test_plain_time_is_a_cursor(client: ApiClient, tenant: Tenant) -> None:
-    webhook = make_webhook(tenant)
-    older = make_delivery(webhook, at=START)
-    make_delivery(webhook, at=START + timedelta(hours=1))
-
-    body = client.get(path(webhook, "?before=2026-11-20T09:30:00Z")).json()
-
-    assert [row["id"] for row in body["data"]] == [str(older.id)]
-
-
 def test_history_is_filtered_by_event_and_status(client: ApiClient, tenant: Tenant) -> None:
     webhook = make_webhook(tenant, events=["certificate.revoked", "risk.alert"])
     failed = make_finished_delivery(webhook, "failed")
@@ -154,18 +144,9 @@ def test_same_event_goes_out_again_as_a_delivery_of_its_own(
     assert receiver.received[0].body == bytes(delivery.message.body)
     delivery.refresh_from_db()
     assert delivery.status == status
-
-
-def test_redelivery_is_audited(api: ApiClient) -> None:
-    tenant = make_tenant()
-    delivery = make_finished_delivery(make_webhook(tenant), "failed")
-
-    api.as_key(make_key(tenant)).post(redelivery_path(delivery))
-
     (entry,) = AuditEntry.objects.for_tenant(tenant.id).of_type("webhook.redelivered")
     assert entry.affected_id == str(delivery.webhook_id)
-    assert entry.metadata is not None
-    assert entry.metadata["event_id"] == str(delivery.message_id)
+    assert (entry.metadata or {})["event_id"] == str(delivery.message_id)
 
 
 def test_delivery_under_way_is_not_sent_twice(api: ApiClient) -> None:
@@ -247,6 +228,8 @@ def test_new_secret_is_shown_once_and_signs(api: ApiClient, loopback: None) -> N
     shown = client.get(f"/v1/webhooks/{webhook.id}").json()["data"]
     assert shown["secret_hint"] == data["secret_hint"]
     assert "secret" not in shown
+    (entry,) = AuditEntry.objects.for_tenant(tenant.id).of_type("webhook.secret_rotated")
+    assert data["secret"] not in f"{entry.description} {entry.metadata}"
 
 
 def test_old_secret_signs_beside_the_new_one_until_its_time(loopback: None) -> None:
@@ -289,13 +272,3 @@ def test_leaked_secret_signs_nothing_more(api: ApiClient, loopback: None) -> Non
     assert "x-service-signature-previous" not in receiver.received[0].headers
     webhook.refresh_from_db()
     assert webhook.previous_secret is None
-
-
-def test_rotation_is_audited_without_the_secret(api: ApiClient) -> None:
-    tenant = make_tenant()
-    webhook = make_webhook(tenant)
-
-    data = api.as_key(make_key(tenant)).post(f"/v1/webhooks/{webhook.id}/rotate-secret").json()["data"]
-
-    (entry,) = AuditEntry.objects.for_tenant(tenant.id).of_type("webhook.secret_rotated")
-    assert data["secret"] not in f"{entry.description} {entry.metadata}"
