@@ -36,7 +36,7 @@ from compliance.console.filters import (
     ChoicesDropdownFilter,
     DropdownFilter,
     RangeDateTimeFilter,
-    tenant_filter,
+    TenantFilter,
 )
 from compliance.console.navigation import NavigationLine
 from compliance.console.secrets import refuse_repeated, secret_page
@@ -104,7 +104,7 @@ class WebhookAdmin(TenantEditedAdmin):
         "created_at",
     )
     list_select_related = ("tenant",)
-    list_filter = ("active", DeletedFilter, tenant_filter(), ("created_at", RangeDateTimeFilter))
+    list_filter = ("active", DeletedFilter, TenantFilter, ("created_at", RangeDateTimeFilter))
     search_fields = ("url", "description")
     fieldsets = (
         (None, {"fields": ("address", "state", "event_chips", "tenant", "description")}),
@@ -216,7 +216,7 @@ class DeliveryAdmin(TenantScopedAdmin):
     list_filter = (
         ("status", ChoicesDropdownFilter),
         ("trigger", ChoicesDropdownFilter),
-        tenant_filter(),
+        TenantFilter,
         ("created_at", RangeDateTimeFilter),
     )
     # Shows the field: `get_search_results` searches.

@@ -115,7 +115,8 @@ class Section:
         try:
             raw, source = _raw(name, takes_file=takes_file)
             found: Any = default if raw is None else parse(raw)
-            if raw is not None and not (_at_least(found, least) and _at_least(most, found)):
+            low, high = -math.inf if least is None else least, math.inf if most is None else most
+            if raw is not None and bounds and not low <= found <= high:
                 Section.problems.append(f"{name} is not {bounds}")
             else:
                 value = found
@@ -202,10 +203,6 @@ def _networks(raw: str) -> list[Network]:
         return [ip_network(word, strict=False) for word in words]
     except ValueError:
         raise ValueError("has an item that is no IP address or network") from None
-
-
-def _at_least(number: Any, bound: Any) -> bool:
-    return number is None or bound is None or number >= bound
 
 
 def _bounds(least: float | None, most: float | None) -> str:

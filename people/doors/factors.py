@@ -58,7 +58,7 @@ def _removed(request: HttpRequest, user: User, authenticator: Authenticator, **k
         user=user,
         but=request.session.session_key,
         reason="a second factor was removed",
-        actor=_actor(user),
+        actor=Actor.person(user.person.id),
         now=now(),
     )
 
@@ -81,8 +81,4 @@ def _failed(request: HttpRequest, user: User, reauthentication: bool = False, **
 
 
 def _record(action: AuditAction, user: User, text: str, **metadata: Any) -> None:
-    recording.record(action, user, text, _actor(user), now(), **metadata)
-
-
-def _actor(user: Any) -> Actor:
-    return Actor.person(user.person.id)
+    recording.record(action, user, text, Actor.person(user.person.id), now(), **metadata)
