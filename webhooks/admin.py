@@ -8,15 +8,16 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from unfold.admin import TabularInline
 from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
 
 from auditlog.actors.requests import actor_of
-from compliance.console.access import WEBHOOK_KEEPERS
+from compliance.console.access import EVERYONE, WEBHOOK_KEEPERS, access_of
 from compliance.console.admin import (
     AUDIT_TRAIL,
+    ReadOnly,
     RelatedLink,
-    ScopedInline,
     TenantEditedAdmin,
     TenantScopedAdmin,
 )
@@ -174,12 +175,17 @@ class WebhookAdmin(TenantEditedAdmin):
         return chip("failing", "danger") if webhook.is_failing else chip("active", "success")
 
 
-class AttemptInline(ScopedInline):
+class AttemptInline(ReadOnly, TabularInline):
     model = Attempt
+    extra, can_delete, show_change_link = 0, False, False
     verbose_name_plural = "attempts"
     fields = ("number", "started_at", "outcome", "took", "answer")
     readonly_fields = fields
     ordering = ("number", "id")
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Show them to all who see the delivery."""
+        return access_of(request).may(EVERYONE)
 
     answer = display(lambda self, row: block(row.response_body or row.error), description="answer")
     took = display(

@@ -50,10 +50,10 @@ class KnownChoice(AutocompleteSelect):
 
 
 if TYPE_CHECKING:  # Unfold carries no types; its classes extend Django's.
-    from django.contrib.admin import ModelAdmin, TabularInline
+    from django.contrib.admin import ModelAdmin
     from django.contrib.admin.views.main import ChangeList
 else:
-    from unfold.admin import ModelAdmin, TabularInline
+    from unfold.admin import ModelAdmin
     from unfold.views import ChangeList
 
 
@@ -397,14 +397,3 @@ class SystemAdmin(TenantScopedAdmin):
 
     tenant_field = None
     view_roles = OPERATORS
-
-
-class ScopedInline(ReadOnly, TabularInline):
-    """Read-only rows on their parent's page, visible to all who see the parent."""
-
-    extra = 0
-    can_delete = False
-    show_change_link = False
-
-    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return access_of(request).may(EVERYONE)

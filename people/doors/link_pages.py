@@ -14,7 +14,7 @@ from unfold.forms import AdminPasswordChangeForm
 
 from compliance.core.clock import now
 from people.doors import attempts, links
-from people.errors import LinkIsOver
+from people.doors.links import LinkIsOver
 from people.sso.configuration import is_only_way
 
 LINK: Final = "one_time_link"

@@ -7,10 +7,14 @@ from django.urls import reverse
 
 from compliance.console.addresses import within
 from compliance.core.environments import Environment
+from compliance.core.errors import Unavailable
 from compliance.settings.declaring import read_text
-from people.errors import ProviderUnavailable
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+class ProviderUnavailable(Unavailable):
+    """The identity provider gave no answer that can be used; the message says what it did instead."""
 
 
 def is_on() -> bool:

@@ -17,11 +17,10 @@ from django.utils.crypto import constant_time_compare
 
 from compliance.core import environments
 from compliance.core.environments import Environment
-from people.errors import SignOnRefused
 from people.sso import tokens
 from people.sso.configuration import address_of, client_secret
 from people.sso.provider import Provider, fetch, json_object, provider_now, published_keys
-from people.sso.tokens import Claims
+from people.sso.tokens import Claims, SignOnRefused
 
 FLOW: Final = "sign_on_flow"
 LONGEST: Final = timedelta(minutes=10)

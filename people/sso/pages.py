@@ -30,12 +30,14 @@ from compliance.core.environments import Environment
 from compliance.core.errors import ServiceError
 from people.doors import attempts, links
 from people.doors.link_pages import LINK
-from people.errors import IdentityExists, IdentityTaken, LinkIsOver, ProviderUnavailable, SignOnRefused
+from people.doors.links import LinkIsOver
 from people.models import Person
 from people.sso import flow as flows
 from people.sso import identities, marks
-from people.sso.configuration import is_on, is_only_way
+from people.sso.configuration import ProviderUnavailable, is_on, is_only_way
 from people.sso.flow import Flow, Purpose, Shown
+from people.sso.identities import IdentityExists, IdentityTaken
+from people.sso.tokens import SignOnRefused
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,7 @@ from compliance.core.circuit_breaker import CircuitBreaker
 from compliance.outbound import http_client
 from compliance.outbound.addresses import UrlPolicy
 from compliance.outbound.http_client import Download, RequestOptions, SendingFailed
-from people.errors import ProviderUnavailable
-from people.sso.configuration import is_safe_address
+from people.sso.configuration import ProviderUnavailable, is_safe_address
 
 KEPT_FOR: Final = timedelta(hours=1)
 REFETCH_PAUSE: Final = timedelta(seconds=30)

@@ -11,7 +11,7 @@ from django.conf import settings
 from joserfc.errors import JoseError
 from jwt.types import Options
 
-from people.errors import SignOnRefused
+from compliance.core.errors import Forbidden
 from people.sso.provider import Key
 
 LEEWAY_SECONDS: Final = 60
@@ -38,6 +38,16 @@ SIGNATURE_ALONE: Final[Options] = {
     "verify_iss": False,
     "verify_sub": False,
 }
+
+
+class SignOnRefused(Forbidden):
+    """A single sign-on that is refused; `reason` names the cause in the audit log."""
+
+    message = "This sign-in was refused"
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__()
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,9 @@ from django.urls import reverse
 
 from compliance.core.clock import now
 from compliance.tests.console import make_staff
-from people.errors import ProviderUnavailable
 from people.sso import identities
 from people.sso.checks import check_sign_on, check_who_enters
-from people.sso.configuration import client_secret, is_on, is_only_way
+from people.sso.configuration import ProviderUnavailable, client_secret, is_on, is_only_way
 from people.sso.tests.forging import SUBJECT, Forger
 from people.sso.tests.providers import configure
 from people.sso.tests.test_signing_on import who

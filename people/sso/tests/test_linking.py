@@ -19,9 +19,9 @@ from compliance.core.identifiers import new_id
 from compliance.tests.console import actor_id_of, console_of, make_operator, make_staff
 from compliance.tests.threads import THREADS, at_once
 from people.doors import links
-from people.errors import IdentityExists, IdentityTaken
 from people.models import ExternalIdentity, OneTimeLink
 from people.sso import identities
+from people.sso.identities import IdentityExists, IdentityTaken
 from people.sso.tests.forging import SUBJECT, Forger, signed
 from people.sso.tests.providers import address_in, begin, parameters_of
 from people.sso.tests.test_signing_on import of_type, who
