@@ -109,6 +109,7 @@ class Stack:
             lambda: health(url) == "200" or not self.is_up(), seconds=READY_SECONDS, pause=0.1
         )
         if (answer := health(url)) != "200" or not self.is_up():
+            answer = answer if self.is_up() else "it has ended, or was stopped"
             hint = f"read {self.layout.log}/web.log; `./run status` shows the parts, `./run stop` ends it"
             raise StepFailed(f"the service is not ready: {answer}", hint=hint)
 
