@@ -140,11 +140,9 @@ class CallbackView(View):
         try:
             self.shown = flows.finish(flow, answer=answer, now=self.moment)
             _demand_allowed(self.shown.claims.values)
-            return (
-                self.link_own(flow, self.shown)
-                if flow.purpose == Purpose.LINK
-                else self.enter(flow, self.shown)
-            )
+            if flow.purpose == Purpose.LINK:
+                return self.link_own(flow, self.shown)
+            return self.enter(flow, self.shown)
         except (SignOnRefused, IdentityTaken, IdentityExists, LinkIsOver) as refusal:
             _count_failure(request)
             return self.refused(refusal.reason)
