@@ -197,7 +197,7 @@ class AgentAdmin(TenantScopedAdmin):
         filters.condition_filter("mode", MODE),
         filters.condition_filter("owner", OWNER),
         filters.condition_filter("dormant", DORMANT),
-        filters.tenant_filter(),
+        filters.TenantFilter,
         ("created_at", filters.RangeDateTimeFilter),
     )
     search_fields = ("name", "model", "model_hash", "owner_email", "backup_owner_email")

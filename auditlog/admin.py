@@ -161,7 +161,7 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
         ("event_type", filters.ChoicesDropdownFilter),
         ("actor_kind", filters.ChoicesDropdownFilter),
         ActorFilter,
-        filters.tenant_filter(),
+        filters.TenantFilter,
         ("created_at", filters.RangeDateTimeFilter),
     )
     # Shows the field: `get_search_results` searches.

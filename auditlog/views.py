@@ -69,7 +69,7 @@ class AuditLogViewSet(ApiViewSet):
         "listAuditLog",
         "Query the audit log",
         Scope.AUDIT_READ,
-        paged(AuditLogSerializer, tells_next=None),
+        paged(AuditLogSerializer, always_tells=False),
         parameters=[*FILTERS, BEFORE, ORDER, EXACT_LIMIT],
     )
     def list(self, request: ApiRequest) -> Response:

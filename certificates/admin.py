@@ -212,7 +212,7 @@ class CertificateAdmin(SerialColumns, AgentColumn, TenantScopedAdmin):
     list_select_related = ("agent", "tenant")
     list_filter = (
         StateFilter,
-        filters.tenant_filter(),
+        filters.TenantFilter,
         ("issued_at", filters.RangeDateTimeFilter),
         ("expires_at", filters.RangeDateTimeFilter),
     )
@@ -342,7 +342,7 @@ class IssuanceAdmin(SerialColumns, AgentColumn, TenantScopedAdmin):
     list_select_related = ("agent", "tenant")
     list_filter = (
         ("state", filters.ChoicesDropdownFilter),
-        filters.tenant_filter(),
+        filters.TenantFilter,
         ("created_at", filters.RangeDateTimeFilter),
     )
     search_fields = ("serial_number", "agent__name")

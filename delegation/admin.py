@@ -12,7 +12,7 @@ from compliance.console.display import chip, chips, code, column, pretty_json, s
 from compliance.console.filters import (
     ChoicesDropdownFilter,
     RangeDateTimeFilter,
-    tenant_filter,
+    TenantFilter,
 )
 from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
@@ -75,7 +75,7 @@ class IssuedTokenAdmin(TenantScopedAdmin):
     )
     list_select_related = ("agent", "tenant")
     list_filter = (
-        tenant_filter(),
+        TenantFilter,
         ("revoked_at", RangeDateTimeFilter),
         ("issued_at", RangeDateTimeFilter),
         ("expires_at", RangeDateTimeFilter),

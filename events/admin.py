@@ -37,7 +37,6 @@ from compliance.console.filters import (
     DropdownFilter,
     RangeDateTimeFilter,
     TenantFilter,
-    tenant_filter,
 )
 from compliance.console.navigation import NavigationLine
 from compliance.core.identifiers import parse_id
@@ -164,7 +163,7 @@ class BehaviorEventAdmin(EventRowAdmin):
         ReviewFilter,
         ("risk_band", ChoicesDropdownFilter),
         ("action_type", ChoicesDropdownFilter),
-        tenant_filter(),
+        TenantFilter,
     )
     # Shows the field: `get_search_results` searches.
     search_fields = ("agent__name",)
@@ -245,7 +244,7 @@ class EventReviewAdmin(NamesActors, EventRowAdmin):
     related_links = (OF_EVENT, OF_AGENT)
     list_display = ("reviewed_at", "outcome", "agent_name", "event_code", "officer", "tenant")
     list_select_related = ("agent", "tenant")
-    list_filter = (("verdict", ChoicesDropdownFilter), tenant_filter(), ("reviewed_at", RangeDateTimeFilter))
+    list_filter = (("verdict", ChoicesDropdownFilter), TenantFilter, ("reviewed_at", RangeDateTimeFilter))
     search_fields = ("agent__name", "actor_id")
     search_ids = ("pk", "event_id", "agent_id")
     search_help_text = "Agent name, officer or an ID"
@@ -270,7 +269,7 @@ class MarkedPlaceAdmin(EventRowAdmin):
     related_links = (OF_EVENT,)
     list_display = ("marked_at", "place", "verdict", "event_code", "tenant")
     list_select_related = ("tenant",)
-    list_filter = (tenant_filter(), ("marked_at", RangeDateTimeFilter))
+    list_filter = (TenantFilter, ("marked_at", RangeDateTimeFilter))
     search_fields = ("name",)
     search_ids = ("pk", "event_id")
     fieldsets = ((None, {"fields": ("place", "verdict", "event_code", "tenant", "marked_at")}),)

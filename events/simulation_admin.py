@@ -34,7 +34,7 @@ from compliance.console.display import (
     table,
     visible,
 )
-from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
+from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, TenantFilter
 from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
 from compliance.core.errors import ServiceError
@@ -155,7 +155,7 @@ class SimulationAdmin(NamesActors, TenantScopedAdmin):
     list_select_related = ("tenant",)
     list_filter = (
         ("status", ChoicesDropdownFilter),
-        tenant_filter(),
+        TenantFilter,
         ("created_at", RangeDateTimeFilter),
     )
     fieldsets = (

@@ -27,7 +27,7 @@ from compliance.api.rest.endpoints import respond
 from compliance.api.rest.parsers import NDJSONParser, StrictJSONParser
 from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.schema import IDEMPOTENCY_KEY, MOMENT, ORDER, enveloped
-from compliance.api.rest.throttling import EventsThrottle, count_the_rest
+from compliance.api.rest.throttling import count_the_rest
 from compliance.api.rest.views import ApiViewSet, listing, operation, validated
 from compliance.core.clock import now
 from compliance.core.errors import Invalid, ServiceError
@@ -97,7 +97,8 @@ class EventViewSet(ApiViewSet):
     schema_tag = "Events"
 
     def get_throttles(self) -> list[BaseThrottle]:
-        return [EventsThrottle()] if self.action == "create" else super().get_throttles()
+        self.bucket = "events" if self.action == "create" else "key"
+        return super().get_throttles()
 
     @operation(
         "recordEvent",
@@ -197,7 +198,7 @@ class EventBatchViewSet(ApiViewSet):
     """Many events in one request."""
 
     schema_tag = "Events"
-    throttle_classes = (EventsThrottle,)
+    bucket = "events"
     parser_classes = (StrictJSONParser, EventLinesParser)
 
     @operation(

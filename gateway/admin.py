@@ -16,7 +16,7 @@ from compliance.console.access import DEVELOPERS
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, TenantEditedAdmin
 from compliance.console.display import EMPTY, chip, chips, code, status_chip, visible
-from compliance.console.filters import ChoicesDropdownFilter, tenant_filter
+from compliance.console.filters import ChoicesDropdownFilter, TenantFilter
 from compliance.console.navigation import NavigationLine
 from compliance.core.plain_text import is_plain_text
 from delegation.jose.tokens import MAX_NAME_LENGTH
@@ -123,7 +123,7 @@ class GatewayRouteAdmin(TenantEditedAdmin):
     related_links = (AUDIT_TRAIL,)
     list_display = ("label", "credential_chips", "demanded", "band", "root", "agents", "tenant", "updated_at")
     list_select_related = ("tenant",)
-    list_filter = (("agents", ChoicesDropdownFilter), ("root", ChoicesDropdownFilter), tenant_filter())
+    list_filter = (("agents", ChoicesDropdownFilter), ("root", ChoicesDropdownFilter), TenantFilter)
     search_fields = ("name", "action", "audience")
     ordering = ("name", "id")
     fieldsets = (

@@ -38,7 +38,7 @@ class _PatternField(fields.StrictCharField):
         super().__init__(max_length=self.longest, help_text=self.told, **options)
 
     def to_internal_value(self, data: Any) -> str:
-        found = super().to_internal_value(data)
+        found: str = super().to_internal_value(data)
         if re.fullmatch(self.pattern, found) is None:
             raise serializers.ValidationError(f"Must be of the form {self.pattern}")
         return found

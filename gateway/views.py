@@ -15,7 +15,6 @@ from compliance.api.pagination import ok
 from compliance.api.rest.endpoints import respond
 from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.schema import enveloped
-from compliance.api.rest.throttling import GatewayThrottle
 from compliance.api.rest.views import ApiViewSet, operation, validated
 from compliance.core import environments
 from gateway import openapi, serializers, services
@@ -41,7 +40,7 @@ class GatewayDecisionViewSet(ApiViewSet):
 
     schema_tag = "Gateway"
     authentication_classes = (GatewayAuthentication,)
-    throttle_classes = (GatewayThrottle,)
+    bucket = "gateway"
 
     @classmethod
     def presented_key(cls, request: HttpRequest) -> str | None:

@@ -10,7 +10,7 @@ from unfold.decorators import display
 from compliance.console.actions import ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantScopedAdmin
 from compliance.console.display import EMPTY, chip, column, moment, visible
-from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
+from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, TenantFilter
 from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
 from incidents.console import shown
@@ -69,7 +69,7 @@ class IncidentAdmin(TenantScopedAdmin):
         ("state", ChoicesDropdownFilter),
         ("severity", ChoicesDropdownFilter),
         ("cause", ChoicesDropdownFilter),
-        tenant_filter(),
+        TenantFilter,
         ("opened_at", RangeDateTimeFilter),
     )
     search_fields = ("agents__agent_name", "title", "owner")

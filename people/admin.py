@@ -23,7 +23,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 from auditlog.actors.requests import actor_of
 from auditlog.vocabulary import PERSON
 from compliance.console.access import OPERATORS, access_of
-from compliance.console.actions import ActionCall, ConfirmedAction
+from compliance.console.actions import ActionCall, confirmed_action
 from compliance.console.admin import RelatedLink, SystemAdmin
 from compliance.console.display import chip, code, column, facts, visible
 from compliance.console.navigation import NavigationLine
@@ -62,28 +62,31 @@ ACTS = RelatedLink(
 )
 
 
-def reset_second_factor(call: ActionCall) -> str:
-    factors.remove(user=call.row, reason=call.data["reason"], actor=actor_of(call.request), now=call.now)
-    return f"{visible(call.row)} has no second factor any more."
-
-
-RESET_SECOND_FACTOR = ConfirmedAction(
-    name="reset_second_factor",
-    label="Reset second factor",
-    icon="phonelink_erase",
-    explanation=(
-        "Removes this person's authenticator app, keys and recovery codes. Make sure who asks for it: "
-        "from now on the password alone signs in, and whoever needs a second factor sets up a new one. "
-        "Signs this person out everywhere."
-    ),
-    run=reset_second_factor,
+@confirmed_action(
+    *("reset_second_factor", "Reset second factor", "phonelink_erase"),
     is_offered=has_second_factor,
     roles=OPERATORS,
     is_destructive=True,
 )
+def reset_second_factor(call: ActionCall) -> str:
+    """Removes this person's authenticator app, keys and recovery codes. Make sure who asks for it: from now
+    on the password alone signs in, and whoever needs a second factor sets up a new one. Signs this person out
+    everywhere.
+    """
+    factors.remove(user=call.row, reason=call.data["reason"], actor=actor_of(call.request), now=call.now)
+    return f"{visible(call.row)} has no second factor any more."
 
 
+@confirmed_action(
+    *("link", "Make one-time link", "link"),
+    is_offered=lambda user: user.is_active and user.is_staff,
+    roles=OPERATORS,
+    form_class=forms.Form,
+)
 def make_link(call: ActionCall) -> HttpResponse:
+    """Makes a link by which this person sets a password, once: for a new person or a forgotten password.
+    Earlier links stop working. It replaces no second factor.
+    """
     refuse_repeated(call.request)
     user = call.row
     token, link = links.make(user=user, actor=actor_of(call.request), now=call.now)
@@ -103,38 +106,17 @@ def make_link(call: ActionCall) -> HttpResponse:
     )
 
 
-MAKE_LINK = ConfirmedAction(
-    name="link",
-    label="Make one-time link",
-    icon="link",
-    explanation=(
-        "Makes a link by which this person sets a password, once: for a new person or a forgotten password. "
-        "Earlier links stop working. It replaces no second factor."
-    ),
-    run=make_link,
-    is_offered=lambda user: user.is_active and user.is_staff,
-    roles=OPERATORS,
-    form_class=forms.Form,
-)
-
-
-def end_sessions(call: ActionCall) -> str:
-    count = sessions.end(
-        user=call.row, reason=call.data["reason"], actor=actor_of(call.request), now=call.now
-    )
-    return f"{counted(count, 'session')} of {visible(call.row)} ended."
-
-
-END_SESSIONS = ConfirmedAction(
-    name="end_sessions",
-    label="End sessions",
-    icon="logout",
-    explanation="Signs this person out everywhere, at once. Deactivate the person to keep them out.",
-    run=end_sessions,
+@confirmed_action(
+    *("end_sessions", "End sessions", "logout"),
     is_offered=lambda user: bool(UserSession.objects.purge_and_list(user)),
     roles=OPERATORS,
     is_destructive=True,
 )
+def end_sessions(call: ActionCall) -> str:
+    """Signs this person out everywhere, at once. Deactivate the person to keep them out."""
+    reason, actor = call.data["reason"], actor_of(call.request)
+    count = sessions.end(user=call.row, reason=reason, actor=actor, now=call.now)
+    return f"{counted(count, 'session')} of {visible(call.row)} ended."
 
 
 def _sessions(user: User) -> SafeString | str:
@@ -149,15 +131,11 @@ def _since(user: User) -> str:
 
 
 def _keys(user: User) -> SafeString | str:
-    rows = [
-        (f"{key.created_at:%Y-%m-%d %H:%M} UTC", f"{visible(key)}, {_last_use(key)}")
-        for key in Authenticator.objects.filter(user=user, type=Authenticator.Type.WEBAUTHN).order_by("pk")
-    ]
+    rows = []
+    for key in Authenticator.objects.filter(user=user, type=Authenticator.Type.WEBAUTHN).order_by("pk"):
+        use = f"last used {key.last_used_at:%Y-%m-%d %H:%M} UTC" if key.last_used_at else "never used"
+        rows.append((f"{key.created_at:%Y-%m-%d %H:%M} UTC", f"{visible(key)}, {use}"))
     return facts(rows) if rows else "none"
-
-
-def _last_use(key: Authenticator) -> str:
-    return f"last used {key.last_used_at:%Y-%m-%d %H:%M} UTC" if key.last_used_at else "never used"
 
 
 admin.site.unregister(User)
@@ -182,7 +160,7 @@ class UserAdmin(DjangoUserAdmin, SystemAdmin):
     list_filter = ("is_active", "is_staff", "is_superuser")
     search_fields = ("username", "email", "first_name", "last_name")
     add_roles = OPERATORS
-    confirmed_actions = (MAKE_LINK, END_SESSIONS, RESET_SECOND_FACTOR, sign_on.LINK, sign_on.UNLINK)
+    confirmed_actions = (make_link, end_sessions, reset_second_factor, sign_on.link, sign_on.unlink)
     related_links = (TRAIL, ACTS)
     fieldsets = (
         (None, {"fields": ("username", "password", "identity")}),

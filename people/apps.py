@@ -4,12 +4,7 @@ from django.apps import AppConfig
 from django.contrib.admin.apps import SimpleAdminConfig
 from django.core.checks import register
 
-from people.checks import (
-    check_keys_possible,
-    check_relying_party,
-    check_required,
-    check_second_factor,
-)
+from people.checks import check_deployed, check_signing_in
 from people.sso.checks import check_sign_on, check_who_enters
 
 
@@ -18,11 +13,9 @@ class PeopleConfig(AppConfig):
     label = "people"
 
     def ready(self) -> None:
-        register(check_second_factor)
-        register(check_relying_party)
+        register(check_signing_in)
         register(check_sign_on)
-        register(check_required, "security", deploy=True)
-        register(check_keys_possible, "security", deploy=True)
+        register(check_deployed, "security", deploy=True)
         register(check_who_enters, "security", deploy=True)
 
 

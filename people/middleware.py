@@ -1,10 +1,10 @@
 """The console's frame around django-allauth's pages."""
 
-from collections.abc import Callable
 from typing import Any, Final
 
 from django.contrib import admin
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
+from django.utils.deprecation import MiddlewareMixin
 
 from people import relying_party
 from people.sso.pages import context_of
@@ -12,13 +12,7 @@ from people.sso.pages import context_of
 PAGES: Final = ("account_", "enrol_", "mfa_", "usersessions_")
 
 
-class SignInPagesMiddleware:
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
-
+class SignInPagesMiddleware(MiddlewareMixin):
     def process_template_response(self, request: HttpRequest, response: Any) -> Any:
         """Give the pages of `people.urls` what the admin gives to its own."""
         match = request.resolver_match

@@ -39,9 +39,6 @@ class OneTimeLink(models.Model):
     expires_at = models.DateTimeField()
     signs_in = models.BooleanField(default=False, db_default=False)
 
-    def __str__(self) -> str:
-        return str(self.person_id)
-
 
 class ExternalIdentity(models.Model):
     """The account at an identity provider by which a person signs in: its issuer and subject.
@@ -74,6 +71,3 @@ class CacheEntry(models.Model):
 
     class Meta:
         db_table = "people_cache"
-
-    def __str__(self) -> str:
-        return self.cache_key

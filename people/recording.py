@@ -12,7 +12,7 @@ from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.environments import Environment
-from people.errors import LastOperator
+from compliance.core.errors import Conflict
 from people.models import OneTimeLink, Person
 
 RIGHTS: Final = ("is_staff", "is_superuser")
@@ -37,7 +37,7 @@ def record_created(*, user: User, actor: Actor, now: datetime) -> None:
 def recorded_changes(*, user_id: int, actor: Actor, now: datetime) -> Iterator[None]:
     """Audit what the block changes of a user, in one transaction with it.
 
-    Raises: LastOperator if no active operator would be left.
+    Raises: Conflict if no active operator would be left.
     """
     with environments.use(Environment.LIVE), environments.atomic():
         # Always in this order, so that of two operators who deactivate one another one fails.
@@ -46,7 +46,7 @@ def recorded_changes(*, user_id: int, actor: Actor, now: datetime) -> Iterator[N
         yield
         after = User.objects.get(pk=user_id)
         if operators and not _operators().exists():
-            raise LastOperator()
+            raise Conflict("Nobody else could administer the service: make another operator first")
         if before.is_active and not after.is_active:
             # Activating the person again must not bring them back.
             for session in UserSession.objects.filter(user=after):

@@ -3,7 +3,6 @@
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from django.contrib import admin
 from django.core.paginator import Paginator
 from django.db.models import UUIDField
 from django.http import HttpRequest
@@ -25,19 +24,9 @@ from people.sso import pages as single_sign_on
 MOST_OF_A_PAGE: Final = 5
 
 
-def rows_called(request: HttpRequest, term: str) -> list[SearchResult]:
-    """Return the rows that the user may see with `term` as their ID, or in their name."""
-    identifier = parse_id(term)
-    return [
-        SearchResult(visible(row), str(page.opts.verbose_name), page.row_url(row), page.navigation.icon)
-        for page in admin.site._registry.values()
-        if isinstance(page, TenantScopedAdmin) and page.navigation and page.has_view_permission(request)
-        for row in _rows(page, request, term, identifier)
-    ]
-
-
-def _rows(page: TenantScopedAdmin, request: HttpRequest, term: str, identifier: Any) -> Any:
-    rows = page.get_queryset(request)
+def rows_called(page: TenantScopedAdmin, request: HttpRequest, term: str) -> Any:
+    """Return the rows of a page that the user may see with `term` as their ID, or in their name."""
+    rows, identifier = page.get_queryset(request), parse_id(term)
     if identifier is not None:
         return rows.filter(pk=identifier) if isinstance(page.opts.pk, UUIDField) else ()
     if not page.found_by_name:
@@ -70,7 +59,13 @@ class ConsoleSite(UnfoldAdminSite):
             for item in pages
             if term and term.lower() in str(item["title"]).lower()
         ]
-        results += rows_called(request, term) if term else []
+        for page in self._registry.values() if term else ():
+            if isinstance(page, TenantScopedAdmin) and page.navigation and page.has_view_permission(request):
+                kind, icon = str(page.opts.verbose_name), page.navigation.icon
+                results += [
+                    SearchResult(visible(row), kind, page.row_url(row), icon)
+                    for row in rows_called(page, request, term)
+                ]
         context = {
             "page_obj": Paginator(results, len(results) + 1),
             "results": Paginator(results, len(results) + 1).page(1),
@@ -86,7 +81,7 @@ class ConsoleSite(UnfoldAdminSite):
             path("join/<str:token>/", never_cache(link_pages.open_link), name="link"),
             path("join/", self._outside(link_pages.LinkPasswordView, "Your password"), name="link_password"),
             path("login/sso/", single_sign_on.begin, name="sso_begin"),
-            path("login/sso/callback/", single_sign_on.callback, name="sso_callback"),
+            path("login/sso/callback/", single_sign_on.CallbackView.as_view(), name="sso_callback"),
             path("account/sso/", self.admin_view(single_sign_on.own_identity), name="account_sso"),
             # Django's redirect to any row's own page is not there: it tells which rows of all tenants exist.
             *(route for route in super().get_urls() if getattr(route, "name", None) != "view_on_site"),

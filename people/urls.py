@@ -14,7 +14,6 @@ from compliance.core.clock import now
 from people.doors.enrolment import FirstAppView, FirstKeyView
 from people.recording import recorded_changes
 from people.sso import marks
-from people.sso.configuration import sign_on
 from people.sso.pages import leaving
 
 
@@ -28,9 +27,9 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 
 def sign_out(request: HttpRequest) -> HttpResponse:
     """Sign out, and at the identity provider as well where it offers that."""
-    farewell, config = marks.farewell(request) if request.method == "POST" else None, sign_on()
+    farewell = marks.farewell(request) if request.method == "POST" else None
     answer: HttpResponse = account.logout(request)
-    return leaving(request, farewell, config.label) if farewell and config else answer
+    return leaving(request, farewell) if farewell else answer
 
 
 def change_password(request: HttpRequest) -> Any:

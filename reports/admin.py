@@ -18,7 +18,7 @@ from compliance.console.access import OFFICERS
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantScopedAdmin
 from compliance.console.display import EMPTY, code, link, pretty_json, status_chip
-from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
+from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, TenantFilter
 from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
 from compliance.core.errors import ServiceError
@@ -79,7 +79,7 @@ class ReportAdmin(TenantScopedAdmin):
     list_filter = (
         ("type", ChoicesDropdownFilter),
         ("status", ChoicesDropdownFilter),
-        tenant_filter(),
+        TenantFilter,
         ("created_at", RangeDateTimeFilter),
     )
     fieldsets = (
@@ -216,7 +216,7 @@ class ReportScheduleAdmin(TenantScopedAdmin):
     )
     list_display = ("kind", "often", "state", "tenant", "next_period", "created_at")
     list_select_related = ("tenant",)
-    list_filter = (("type", ChoicesDropdownFilter), ("cadence", ChoicesDropdownFilter), tenant_filter())
+    list_filter = (("type", ChoicesDropdownFilter), ("cadence", ChoicesDropdownFilter), TenantFilter)
     fieldsets = (
         (None, {"fields": ("kind", "often", "state", "tenant", "next_period", "created_at", "ended_at")}),
     )

@@ -13,7 +13,7 @@ from compliance.console.access import DEVELOPERS
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, TenantScopedAdmin
 from compliance.console.display import EMPTY, chip, chips, code, moment, shortened, visible
-from compliance.console.filters import ChoicesDropdownFilter, tenant_filter
+from compliance.console.filters import ChoicesDropdownFilter, TenantFilter
 from compliance.console.navigation import NavigationLine
 from signals import streams
 from signals.models import MAX_REASON, Stream
@@ -75,7 +75,7 @@ class StreamAdmin(TenantScopedAdmin):
     related_links = (AUDIT_TRAIL,)
     list_display = ("name", "state", "way", "waiting", "last_delivery", "tenant", "created_at")
     list_select_related = ("tenant",)
-    list_filter = (("status", ChoicesDropdownFilter), tenant_filter())
+    list_filter = (("status", ChoicesDropdownFilter), TenantFilter)
     search_fields = ("description",)
     fieldsets = (
         (None, {"fields": ("name", "state", "status_reason", "way", "address", "event_chips", "tenant")}),

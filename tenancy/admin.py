@@ -31,7 +31,7 @@ from compliance.console.filters import (
     ChoicesDropdownFilter,
     DropdownFilter,
     RangeDateTimeFilter,
-    tenant_filter,
+    TenantFilter,
     with_tenant_name,
 )
 from compliance.console.navigation import NavigationLine
@@ -230,7 +230,7 @@ class ApiKeyAdmin(TenantScopedAdmin):
     form = NewKeyForm
     list_display = ("label", "hint_code", "state", "tenant", "last_used_at", "expires_at", "created_at")
     list_select_related = ("tenant",)
-    list_filter = (KeyStateFilter, tenant_filter(), ("last_used_at", RangeDateTimeFilter))
+    list_filter = (KeyStateFilter, TenantFilter, ("last_used_at", RangeDateTimeFilter))
     search_fields = ("name", "hint")
     fieldsets = (
         (None, {"fields": ("label", "hint_code", "state", "tenant", "scope_chips")}),
@@ -288,7 +288,7 @@ class MembershipAdmin(SystemAdmin):
     autocomplete_fields = ("user",)
     list_display = ("username", "tenant", "role_chip", "created_at")
     list_select_related = ("user",)
-    list_filter = (("role", ChoicesDropdownFilter), tenant_filter())
+    list_filter = (("role", ChoicesDropdownFilter), TenantFilter)
     search_fields = ("user__username", "user__email")
     search_ids = ("pk", "tenant_id")
     readonly_fields = ("username", "tenant", "created_at")

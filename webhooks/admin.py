@@ -3,19 +3,21 @@
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from unfold.admin import TabularInline
 from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
 
 from auditlog.actors.requests import actor_of
-from compliance.console.access import WEBHOOK_KEEPERS
+from compliance.console.access import EVERYONE, WEBHOOK_KEEPERS, access_of
 from compliance.console.admin import (
     AUDIT_TRAIL,
+    ReadOnly,
     RelatedLink,
-    ScopedInline,
     TenantEditedAdmin,
     TenantScopedAdmin,
 )
@@ -35,7 +37,7 @@ from compliance.console.filters import (
     ChoicesDropdownFilter,
     DropdownFilter,
     RangeDateTimeFilter,
-    tenant_filter,
+    TenantFilter,
 )
 from compliance.console.navigation import NavigationLine
 from compliance.console.secrets import refuse_repeated, secret_page
@@ -49,6 +51,8 @@ from webhooks.vocabulary import EventName
 EDITABLE = ("url", "events", "format", "description")
 # Fewer failures in a hundred than a working endpoint has during a release.
 GOOD_RATE, POOR_RATE = 0.99, 0.9
+OUTCOMES = 100
+"""The deliveries that a webhook's rate of success is of."""
 MOST_WEBHOOKS = 10_000
 
 
@@ -101,7 +105,7 @@ class WebhookAdmin(TenantEditedAdmin):
         "created_at",
     )
     list_select_related = ("tenant",)
-    list_filter = ("active", DeletedFilter, tenant_filter(), ("created_at", RangeDateTimeFilter))
+    list_filter = ("active", DeletedFilter, TenantFilter, ("created_at", RangeDateTimeFilter))
     search_fields = ("url", "description")
     fieldsets = (
         (None, {"fields": ("address", "state", "event_chips", "tenant", "description")}),
@@ -123,9 +127,14 @@ class WebhookAdmin(TenantEditedAdmin):
     event_chips = display(lambda self, row: chips(row.events), description="events")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        webhooks: Any = super().get_queryset(request)
-        rows: QuerySet[Any] = webhooks.with_outcomes(Delivery.objects.all())
-        return rows
+        """Return webhooks with the statuses of their last deliveries, newest first, as `outcomes`."""
+        own = Delivery.objects.filter(tenant=OuterRef("tenant"), webhook=OuterRef("pk"))
+        newest = own.order_by("-created_at", "-id")
+        rows: Any = super().get_queryset(request)
+        outcomes = ArraySubquery(newest.values("status")[:OUTCOMES])
+        last: Any = Subquery(newest.values("created_at")[:1])
+        found: QuerySet[Any] = rows.annotate(outcomes=outcomes, last_delivery_at=last)
+        return found
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return super().has_change_permission(request, obj) and obj.deleted_at is None
@@ -166,12 +175,17 @@ class WebhookAdmin(TenantEditedAdmin):
         return chip("failing", "danger") if webhook.is_failing else chip("active", "success")
 
 
-class AttemptInline(ScopedInline):
+class AttemptInline(ReadOnly, TabularInline):
     model = Attempt
+    extra, can_delete, show_change_link = 0, False, False
     verbose_name_plural = "attempts"
     fields = ("number", "started_at", "outcome", "took", "answer")
     readonly_fields = fields
     ordering = ("number", "id")
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Show them to all who see the delivery."""
+        return access_of(request).may(EVERYONE)
 
     answer = display(lambda self, row: block(row.response_body or row.error), description="answer")
     took = display(
@@ -208,7 +222,7 @@ class DeliveryAdmin(TenantScopedAdmin):
     list_filter = (
         ("status", ChoicesDropdownFilter),
         ("trigger", ChoicesDropdownFilter),
-        tenant_filter(),
+        TenantFilter,
         ("created_at", RangeDateTimeFilter),
     )
     # Shows the field: `get_search_results` searches.

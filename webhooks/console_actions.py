@@ -1,8 +1,7 @@
 """Actions on webhooks and deliveries in the console; each makes one service call."""
 
-from collections.abc import Callable
 from datetime import timedelta
-from inspect import cleandoc
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -17,7 +16,7 @@ from unfold.widgets import (
 
 from auditlog.actors.requests import user_of
 from compliance.console.access import WEBHOOK_KEEPERS
-from compliance.console.actions import ActionCall, ConfirmedAction
+from compliance.console.actions import ActionCall, confirmed_action
 from compliance.console.secrets import refuse_repeated, secret_page
 from compliance.core.wording import counted
 from compliance.outbound.addresses import MAX_URL_LENGTH, UrlRefused, check_url
@@ -43,20 +42,10 @@ class OverlapForm(forms.Form):
     hours = _hours("Hours of overlap", 0, MAX_OVERLAP, f"0 to {MAX_OVERLAP}; 24 if empty.", required=False)
 
 
-def _action(
-    name: str, label: str, icon: str, **options: Any
-) -> Callable[[Callable[[ActionCall], str | HttpResponse]], ConfirmedAction]:
-    """Make the decorated function an action for developers, by default on an open webhook.
-
-    The page that confirms the action shows the function's docstring.
-    """
-    common = {
-        "is_offered": attrgetter("is_open"),
-        "roles": WEBHOOK_KEEPERS,
-        "form_class": forms.Form,
-        **options,
-    }
-    return lambda run: ConfirmedAction(name, label, icon, cleandoc(run.__doc__ or ""), run, **common)
+_action = partial(
+    confirmed_action, is_offered=attrgetter("is_open"), roles=WEBHOOK_KEEPERS, form_class=forms.Form
+)
+"""An action for developers, by default on an open webhook."""
 
 
 def _arguments(call: ActionCall, webhook: Any) -> dict[str, Any]:

@@ -128,9 +128,6 @@ class Message(models.Model):
     class Meta:
         ordering = ["-created_at", "-id"]
 
-    def __str__(self) -> str:
-        return f"{self.event} {self.id}"
-
 
 class DeliveryStatus(models.TextChoices):
     PENDING = "pending"

@@ -4,17 +4,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Self
 from uuid import UUID
 
-from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import OuterRef, Subquery
-
 from compliance.core.errors import NotFound
 from compliance.stores.rows import TenantRows
 
 if TYPE_CHECKING:
     from webhooks.models import Delivery, Webhook
-
-OUTCOMES = 100
-"""The deliveries that a webhook's rate of success is of."""
 
 
 class WebhookNotFound(NotFound):
@@ -37,15 +31,6 @@ class WebhookQuerySet(TenantRows["Webhook"]):
     def newest_first(self) -> "WebhookQuerySet":
         return self.order_by("-created_at", "-id")
 
-    def with_outcomes(self, deliveries: "DeliveryQuerySet") -> "WebhookQuerySet":
-        """Add `outcomes`, the statuses of the last deliveries, newest first, and `last_delivery_at`."""
-        own = deliveries.filter(tenant=OuterRef("tenant"), webhook=OuterRef("pk"))
-        newest = own.order_by("-created_at", "-id")
-        return self.annotate(
-            outcomes=ArraySubquery(newest.values("status")[:OUTCOMES]),
-            last_delivery_at=Subquery(newest.values("created_at")[:1]),
-        )
-
 
 class DeliveryQuerySet(TenantRows["Delivery"]):
     missing = DeliveryNotFound
@@ -58,6 +43,3 @@ class DeliveryQuerySet(TenantRows["Delivery"]):
 
     def due(self, now: datetime) -> "DeliveryQuerySet":
         return self.pending().filter(next_attempt_at__lte=now)
-
-    def with_history(self) -> "DeliveryQuerySet":
-        return self.select_related("message").prefetch_related("attempts")

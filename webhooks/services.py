@@ -26,22 +26,6 @@ _HEALTH = ("consecutive_failures", "failed_deliveries", "failing_since", "disabl
 _SECRETS = ("secret", "previous_secret", "previous_secret_until")
 
 
-class InvalidUrl(Invalid):
-    message = "url: not a URL that webhooks can be sent to"
-
-
-class TooManyWebhooks(Conflict):
-    message = "The tenant has as many webhooks as it can have"
-
-
-class WebhookInactive(InvalidState):
-    message = "Webhook is not active"
-
-
-class DeliveryUnderWay(InvalidState):
-    message = "Delivery is still under way"
-
-
 @dataclass(frozen=True)
 class NewSecret:
     """A webhook and its new secret, which cannot be read again."""
@@ -66,14 +50,14 @@ def create(
     actor: Actor,
     now: datetime,
 ) -> NewSecret:
-    """Create a webhook with a secret of its own; raises `InvalidUrl`, `TooManyWebhooks`."""
+    """Create a webhook with a secret of its own; raises `Invalid`, `Conflict` if there are too many."""
     host = _host_of(url)
     secret = signature.new_secret()
     with environments.atomic():
         # Each event writes a row for each webhook.
         Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
         if Webhook.objects.for_tenant(tenant_id).count() >= settings.WEBHOOKS_PER_TENANT:
-            raise TooManyWebhooks(f"A tenant can have at most {settings.WEBHOOKS_PER_TENANT} webhooks")
+            raise Conflict(f"A tenant can have at most {settings.WEBHOOKS_PER_TENANT} webhooks")
         webhook = Webhook.objects.create(
             tenant_id=tenant_id,
             url=url,
@@ -92,7 +76,7 @@ def create(
 def update(
     *, tenant_id: UUID, webhook_id: Any, changes: dict[str, Any], actor: Actor, now: datetime
 ) -> Webhook:
-    """Set fields; switching off cancels pending deliveries. Raises `WebhookNotFound`, `InvalidUrl`."""
+    """Set fields; switching off cancels pending deliveries. Raises `WebhookNotFound`, `Invalid`."""
     if "url" in changes:
         _host_of(changes["url"])
     with environments.atomic():
@@ -169,7 +153,7 @@ def rotate_secret(
 
 
 def send_test(*, tenant_id: UUID, webhook_id: Any, actor: Actor, now: datetime) -> Delivery:
-    """Queue a `webhook.test` message to one webhook; raises `WebhookNotFound`, `WebhookInactive`."""
+    """Queue a `webhook.test` message to one webhook; raises `WebhookNotFound`, `InvalidState`."""
     with environments.atomic():
         webhook = _lock_active(tenant_id, webhook_id)
         message = create_message(tenant_id, TEST_EVENT, {"webhook_id": webhook.id}, now)
@@ -181,13 +165,13 @@ def send_test(*, tenant_id: UUID, webhook_id: Any, actor: Actor, now: datetime) 
 def redeliver(*, tenant_id: UUID, webhook_id: Any, delivery_id: Any, actor: Actor, now: datetime) -> Delivery:
     """Queue the message of a finished delivery again, as a new delivery with the same id and bytes.
 
-    Raises `WebhookNotFound`, `DeliveryNotFound`, `WebhookInactive`, `DeliveryUnderWay`.
+    Raises `WebhookNotFound`, `DeliveryNotFound`; `InvalidState` if one is inactive or under way.
     """
     with environments.atomic():
         webhook = _lock_active(tenant_id, webhook_id)
         delivery = Delivery.objects.to_webhook(webhook).select_related("message").find(delivery_id)
         if not delivery.is_finished:
-            raise DeliveryUnderWay()
+            raise InvalidState("Delivery is still under way")
         (again,) = enqueue([(delivery.message, webhook)], Trigger.REDELIVERY, now)
         description = f"Event {delivery.message_id} redelivered"
         ids = {"delivery_id": str(again.id), "event_id": str(delivery.message_id)}
@@ -200,7 +184,7 @@ def redeliver_failed(
 ) -> list[Delivery]:
     """Redeliver the `RECOVERY_LIMIT` oldest messages whose last delivery, created since `since`, failed.
 
-    Raises `WebhookNotFound`, `WebhookInactive`.
+    Raises `WebhookNotFound`; `InvalidState` if it is not active.
     """
     with environments.atomic():
         webhook = _lock_active(tenant_id, webhook_id)
@@ -220,7 +204,7 @@ def redeliver_failed(
 def _lock_active(tenant_id: UUID, webhook_id: Any) -> Webhook:
     webhook = Webhook.objects.for_tenant(tenant_id).locked().find(webhook_id)
     if not webhook.active:
-        raise WebhookInactive()
+        raise InvalidState("Webhook is not active")
     return webhook
 
 
@@ -234,7 +218,7 @@ def _host_of(url: str) -> str:
     try:
         return check_url(url, url_policy()).host
     except UrlRefused as refusal:
-        raise InvalidUrl(f"url: {refusal}") from refusal
+        raise Invalid(f"url: {refusal}") from refusal
 
 
 def _record(

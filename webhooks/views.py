@@ -153,7 +153,8 @@ class DeliveryViewSet(ApiViewSet):
             message__event=read_choice(params, "event", DELIVERABLE_EVENTS),
             status=read_choice(params, "status", DeliveryStatus.values),
         )
-        return newest_first(deliveries.with_history(), request, DeliverySerializer.all_of, field="created_at")
+        found = deliveries.select_related("message").prefetch_related("attempts")
+        return newest_first(found, request, DeliverySerializer.all_of, field="created_at")
 
     @operation(
         "redeliverWebhookDelivery",

@@ -28,7 +28,6 @@ from agents.errors import AgentNotFound
 from agents.models import Agent, AgentStatus, parse_did
 from certificates.models import Certificate, EndedHold
 from compliance.api.pagination import read_moment, read_size
-from compliance.api.rest.renderers import accepted_types
 from compliance.api.rest.schema import MOMENT
 from compliance.api.rest.views import PublicViewSet
 from compliance.core import environments
@@ -245,15 +244,15 @@ def _resolved(request: Request, agent: Agent, history: list[Version], moment: da
         issuers = [one.as_issuer.certificate for one in (row.authority, row.authority.parent) if one]
         chain = [x509.load_pem_x509_certificate(row.certificate_pem.encode()), *issuers]
     document = did_document(agent.did, chain=chain, base_url=settings.BASE_URL)
-    wanted = accepted_types(request.headers.get("Accept", "*/*"))
-    if wanted and wanted[0] in DOCUMENT_TYPES:
-        return Response(document, content_type=wanted[0])
+    wanted = next((f"{one.main_type}/{one.sub_type}" for one in request.accepted_types), "")
+    if wanted in DOCUMENT_TYPES:
+        return Response(document, content_type=wanted)
     result = {
         "didDocument": document,
         "didResolutionMetadata": {"contentType": DOCUMENT},
         "didDocumentMetadata": _metadata(history, number, is_retired),
     }
-    return Response(result, content_type=RESULT if wanted[:1] == [RESULT] else None)
+    return Response(result, content_type=RESULT if wanted == RESULT else None)
 
 
 def _metadata(history: list[Version], number: int, is_retired: bool) -> dict[str, Any]:

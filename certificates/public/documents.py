@@ -9,8 +9,6 @@ from django.utils.cache import get_conditional_response
 from django.utils.http import http_date
 from rest_framework.request import Request
 
-from compliance.api.rest.renderers import accepted_types
-
 JSON, TEXT, PEM_FILE = "application/json", "text/plain", "application/x-pem-file"
 MAX_AGE_SECONDS: Final = 10
 """Short, so that a revocation shows within seconds; a repeated request with the ETag is cheap."""
@@ -55,7 +53,8 @@ def serve(
 
 def chosen_form(request: Request, forms: Mapping[str, str], *, default: str) -> str:
     """The form, by media type, that `Accept` prefers; the default if it names none of them."""
-    for wanted in accepted_types(request.headers.get("Accept", "")):
+    for accepted in request.accepted_types:
+        wanted = f"{accepted.main_type}/{accepted.sub_type}"
         if wanted in forms:
             return forms[wanted]
         if wanted in ("*/*", "application/*"):

@@ -22,7 +22,6 @@ from certificates.public.endpoints import VERIFY_CERTIFICATE
 from compliance.api.pagination import ok, read_environment
 from compliance.api.rest.endpoints import respond
 from compliance.api.rest.schema import MOMENT, enveloped, errors
-from compliance.api.rest.throttling import VerifyThrottle
 from compliance.api.rest.views import PublicViewSet
 from compliance.core import environments
 from compliance.core.clock import now
@@ -72,7 +71,7 @@ class UncachedViewSet(PublicViewSet):
 
 
 class VerifyViewSet(UncachedViewSet):
-    throttle_classes = (VerifyThrottle,)
+    bucket = "verify"
 
     @extend_schema(
         operation_id="verifyCertificate",

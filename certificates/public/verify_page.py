@@ -21,7 +21,6 @@ from certificates.querysets import HOLD
 from certificates.serializers import shown_verification
 from compliance.api.exceptions import error_parts
 from compliance.api.rest.description import DescribingView
-from compliance.api.rest.throttling import VerifyThrottle
 from compliance.console.display import visible
 from compliance.core import environments
 from compliance.core.clock import now
@@ -42,7 +41,7 @@ VerifyAnswer = tuple[str, str, dict[str, str]]
 
 
 class VerifyPage(DescribingView):
-    throttle_classes = (VerifyThrottle,)
+    bucket = "verify"
     parser_classes = [FormParser]
 
     @extend_schema(exclude=True)

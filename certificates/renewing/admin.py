@@ -29,7 +29,7 @@ from compliance.console.display import (
     table,
     visible,
 )
-from compliance.console.filters import tenant_filter
+from compliance.console.filters import TenantFilter
 from compliance.console.navigation import NavigationLine
 from people.doors.second_factor import check_shown
 
@@ -140,7 +140,7 @@ class BlueprintAdmin(TenantEditedAdmin):
     )
     list_display = ("label", "model", "version", "answers", "tenant", "created_at")
     list_select_related = ("tenant",)
-    list_filter = (tenant_filter(),)
+    list_filter = (TenantFilter,)
     search_fields = ("name", "model", "model_hash", "owner_email")
     fieldsets = (
         (None, {"fields": ("label", "model", "version", "model_hash", "answers", "validity_days")}),

@@ -8,6 +8,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.utils.deprecation import MiddlewareMixin
 from redis.exceptions import RedisError
 from rest_framework import exceptions as drf
 from rest_framework.response import Response
@@ -128,14 +129,8 @@ def server_error(request: HttpRequest) -> HttpResponse:
     return error_response(request, *(found or (500, "Internal server error", {})))
 
 
-class EnvelopeMiddleware:
+class EnvelopeMiddleware(MiddlewareMixin):
     """Turns an exception that has an answer into the error envelope; the rest is a logged 500."""
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         found, is_console = error_parts(error), request.path.startswith("/admin/")

@@ -65,26 +65,21 @@ def in_portions(request: ApiRequest, portion: Portion, *, proven_key: str | None
     digest = hashlib.sha256(said).hexdigest()
     while answer is None:
         with environments.atomic():
-            answer = _next(key, digest, request, portion)
-    return answer
-
-
-def _next(key: str, digest: str, request: ApiRequest, portion: Portion) -> Response | None:
-    record = IdempotencyRecord.objects.claim(
-        tenant_id=request.auth.tenant_id,
-        api_key_id=request.auth.id,
-        key=key,
-        fingerprint=digest,
-        now=now(),
-        retention=RETENTION,
-    )
-    if record.fingerprint != digest:
-        raise Conflict("Idempotency-Key was already used with a different request")
-    stored = json.loads(decrypt(bytes(record.body))) if record.body else []
-    if record.status is not None:
-        return Response(stored, status=record.status, headers={"Idempotent-Replayed": "true"})
-    answer = portion(stored)
-    record.status = None if answer is None else answer.status_code
-    record.body = encrypt(dumps(stored if answer is None else answer.data))
-    record.save(update_fields=["status", "body"])
+            record = IdempotencyRecord.objects.claim(
+                tenant_id=request.auth.tenant_id,
+                api_key_id=request.auth.id,
+                key=key,
+                fingerprint=digest,
+                now=now(),
+                retention=RETENTION,
+            )
+            if record.fingerprint != digest:
+                raise Conflict("Idempotency-Key was already used with a different request")
+            stored = json.loads(decrypt(bytes(record.body))) if record.body else []
+            if record.status is not None:
+                return Response(stored, status=record.status, headers={"Idempotent-Replayed": "true"})
+            answer = portion(stored)
+            record.status = None if answer is None else answer.status_code
+            record.body = encrypt(dumps(stored if answer is None else answer.data))
+            record.save(update_fields=["status", "body"])
     return answer

@@ -60,6 +60,3 @@ class IdempotencyRecord(models.Model):
                 fields=["tenant_id", "api_key_id", "key"], name="api_idempotency_key_of_api_key"
             )
         ]
-
-    def __str__(self) -> str:
-        return f"{self.tenant_id}:{self.key}"

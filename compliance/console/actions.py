@@ -6,6 +6,7 @@ An action calls one service.
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from inspect import cleandoc
 from typing import Any
 
 from django import forms
@@ -74,3 +75,10 @@ class ConfirmedAction:
     form_class: type[forms.Form] = ReasonForm
     form_for: Callable[[Any], type[forms.Form]] | None = None
     is_destructive: bool = False
+
+
+def confirmed_action(
+    name: str, label: str, icon: str, **options: Any
+) -> Callable[[Callable[[ActionCall], str | HttpResponse]], ConfirmedAction]:
+    """Make the decorated function a `ConfirmedAction`, whose explanation is the function's docstring."""
+    return lambda run: ConfirmedAction(name, label, icon, cleandoc(run.__doc__ or ""), run, **options)

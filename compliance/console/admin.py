@@ -50,10 +50,10 @@ class KnownChoice(AutocompleteSelect):
 
 
 if TYPE_CHECKING:  # Unfold carries no types; its classes extend Django's.
-    from django.contrib.admin import ModelAdmin, TabularInline
+    from django.contrib.admin import ModelAdmin
     from django.contrib.admin.views.main import ChangeList
 else:
-    from unfold.admin import ModelAdmin, TabularInline
+    from unfold.admin import ModelAdmin
     from unfold.views import ChangeList
 
 
@@ -278,11 +278,8 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
         return [
             self.button(row, action.name, action.label, action.icon, is_destructive=action.is_destructive)
             for action in self.confirmed_actions
-            if action.is_offered(row) and self.may_run(request, action, row)
+            if action.is_offered(row) and access_of(request).may(action.roles, self.tenant_of(row))
         ]
-
-    def may_run(self, request: HttpRequest, action: ConfirmedAction, row: Any) -> bool:
-        return access_of(request).may(action.roles, self.tenant_of(row))
 
     def get_urls(self) -> list[URLPattern]:
         pages = [
@@ -306,7 +303,7 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
         row = self.get_object(request, unquote(object_id))
         if row is None:
             return self.missing(request, object_id)
-        if not self.may_run(request, action, row):
+        if not access_of(request).may(action.roles, self.tenant_of(row)):
             raise PermissionDenied
         # Without data, as on a GET, a form is never valid.
         form_class = action.form_for(row) if action.form_for else action.form_class
@@ -400,14 +397,3 @@ class SystemAdmin(TenantScopedAdmin):
 
     tenant_field = None
     view_roles = OPERATORS
-
-
-class ScopedInline(ReadOnly, TabularInline):
-    """Read-only rows on their parent's page, visible to all who see the parent."""
-
-    extra = 0
-    can_delete = False
-    show_change_link = False
-
-    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return access_of(request).may(EVERYONE)

@@ -6,9 +6,10 @@ from django.apps import apps
 from django.contrib import admin
 from django.contrib.admin.exceptions import NotRegistered
 from django.http import HttpRequest
+from django.urls import reverse
 
 from compliance.console.access import access_of
-from compliance.console.addresses import counterparts
+from compliance.console.addresses import within
 from compliance.core.environments import Environment
 
 
@@ -28,12 +29,20 @@ def may_see(request: HttpRequest, name: str) -> bool:
 
 def environment_of_page(request: HttpRequest) -> dict[str, Any]:
     """Return the template variables of every page: its environment, and its counterparts in both."""
-    access = access_of(request)
-    is_live = access.environment is Environment.LIVE
+    access, match, page = access_of(request), request.resolver_match, "admin:index"
+    if match is not None and match.url_name and not match.kwargs:
+        page = match.view_name
+    elif match is not None and (of_row := getattr(match.func, "model_admin", None)):
+        # A row exists in one environment only: its page's counterpart is the list.
+        page = f"admin:{of_row.opts.app_label}_{of_row.opts.model_name}_changelist"
+    counterparts = {}
+    for environment in Environment if access.is_operator or access.roles else ():
+        with within(environment):
+            counterparts[environment] = reverse(page)
     return {
         "console": access,
-        "console_is_live": is_live,
-        "console_counterparts": counterparts(request) if access.is_operator or access.roles else {},
+        "console_is_live": access.environment is Environment.LIVE,
+        "console_counterparts": counterparts,
     }
 
 

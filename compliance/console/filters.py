@@ -17,8 +17,8 @@ __all__ = [
     "ChoicesDropdownFilter",
     "DropdownFilter",
     "RangeDateTimeFilter",
+    "TenantFilter",
     "condition_filter",
-    "tenant_filter",
     "tenants_of",
     "with_tenant_name",
 ]
@@ -30,9 +30,9 @@ def _tenants() -> QuerySet[Any]:
     return model._default_manager.order_by("name", "pk")
 
 
-def with_tenant_name(rows: QuerySet[Any], field: str = "tenant_id") -> QuerySet[Any]:
+def with_tenant_name(rows: QuerySet[Any]) -> QuerySet[Any]:
     """Annotate `rows`, which have a tenant's id but no foreign key, with `tenant_name`."""
-    name = Subquery(_tenants().filter(pk=OuterRef(field)).values("name")[:1])
+    name = Subquery(_tenants().filter(pk=OuterRef("tenant_id")).values("name")[:1])
     named: QuerySet[Any] = rows.annotate(tenant_name=name)
     return named
 
@@ -69,16 +69,10 @@ class TenantFilter(DropdownFilter):
 
     title = "tenant"
     parameter_name = "tenant"
-    lookup = "tenant_id"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [(str(row.pk), str(row)) for row in tenants_of(request)]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         offered = {value for value, _ in self.lookup_choices}
-        return queryset.filter(**{self.lookup: self.value()}) if self.value() in offered else queryset
-
-
-def tenant_filter(lookup: str = "tenant_id") -> type[TenantFilter]:
-    """Return a tenant filter over `lookup`."""
-    return type("TenantFilter", (TenantFilter,), {"lookup": lookup})
+        return queryset.filter(tenant_id=self.value()) if self.value() in offered else queryset

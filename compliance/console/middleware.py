@@ -19,7 +19,6 @@ from compliance.console.addresses import (
     prefix_of,
     within,
 )
-from compliance.core.environments import Environment
 
 # Unfold's Alpine.js compiles expressions ('unsafe-eval') and sets inline styles. There are no inline scripts.
 CONTENT_SECURITY_POLICY = (
@@ -79,9 +78,21 @@ class ConsoleMiddleware:
     def answer(self, request: HttpRequest) -> HttpResponse:
         response = too_many_attempts(request) or self.get_response(request)
         is_envelope = response.headers.get("Content-Type") == "application/json"
-        if response.status_code >= 400 and (is_envelope or isinstance(response, HttpResponseNotAllowed)):
-            return error_page(response, environment_of_path(request.path))
-        return response
+        status, environment = response.status_code, environment_of_path(request.path)
+        if status < 400 or not (is_envelope or isinstance(response, HttpResponseNotAllowed)):
+            return response
+        # A page that needs neither database nor session: one of them may have failed.
+        context = {
+            "status": status,
+            "title": TITLES.get(status, "Something went wrong"),
+            "home": prefix_of(environment) if environment else CONSOLE_PREFIX,
+            "explanation": EXPLANATIONS.get(status) or json.loads(response.content).get("error", ""),
+        }
+        page = HttpResponse(render_to_string("admin/console/error.html", context), status=status)
+        for name, value in response.headers.items():
+            if not name.startswith("Content-"):
+                page.headers[name] = value
+        return page
 
 
 def too_many_attempts(request: HttpRequest) -> HttpResponse | None:
@@ -96,19 +107,3 @@ def too_many_attempts(request: HttpRequest) -> HttpResponse | None:
         return None
     message = f"Too many attempts to sign in; try again in {limit.retry_after} s."
     return error_response(request, 429, message, {"Retry-After": str(limit.retry_after)})
-
-
-def error_page(envelope: HttpResponse, environment: Environment | None) -> HttpResponse:
-    """Return the error as a page that needs neither database nor session: one of them may have failed."""
-    status = envelope.status_code
-    context = {
-        "status": status,
-        "title": TITLES.get(status, "Something went wrong"),
-        "home": prefix_of(environment) if environment else CONSOLE_PREFIX,
-        "explanation": EXPLANATIONS.get(status) or json.loads(envelope.content).get("error", ""),
-    }
-    page = HttpResponse(render_to_string("admin/console/error.html", context), status=status)
-    for name, value in envelope.headers.items():
-        if not name.startswith("Content-"):
-            page.headers[name] = value
-    return page

@@ -1,7 +1,7 @@
 """Bounds what the console's pages read: the time of each statement, and the pages of a tenant at once."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from functools import wraps
 from typing import Any, Final
 
@@ -53,27 +53,21 @@ def bounded(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
             slot = slots.take(holder, seconds=WAIT_SECONDS)
         except AllTaken:
             raise TooMany from None
-        with slot, _limited():
-            response = view(request, *args, **kwargs)
-            return response.render() if isinstance(response, SimpleTemplateResponse) else response
+        try:
+            with slot, ExitStack() as stack:
+                # People are in the live database.
+                for environment in {Environment.LIVE, environments.current()}:
+                    with environments.use(environment):
+                        stack.enter_context(environments.patient(timeout_seconds=STATEMENT_SECONDS))
+                with environments.auditing():
+                    stack.enter_context(environments.patient(timeout_seconds=STATEMENT_SECONDS))
+                response = view(request, *args, **kwargs)
+                return response.render() if isinstance(response, SimpleTemplateResponse) else response
+        except DataError as error:
+            raise Invalid("The address has a value that is out of range.") from error
+        except OperationalError as error:
+            if isinstance(error.__cause__, QueryCanceled):
+                raise TooSlow from error
+            raise
 
     return read
-
-
-@contextmanager
-def _limited() -> Iterator[None]:
-    try:
-        with ExitStack() as stack:
-            # People are in the live database.
-            for environment in {Environment.LIVE, environments.current()}:
-                with environments.use(environment):
-                    stack.enter_context(environments.patient(timeout_seconds=STATEMENT_SECONDS))
-            with environments.auditing():
-                stack.enter_context(environments.patient(timeout_seconds=STATEMENT_SECONDS))
-            yield
-    except DataError as error:
-        raise Invalid("The address has a value that is out of range.") from error
-    except OperationalError as error:
-        if isinstance(error.__cause__, QueryCanceled):
-            raise TooSlow from error
-        raise

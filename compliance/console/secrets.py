@@ -14,19 +14,15 @@ from compliance.core.errors import Conflict
 REMEMBERED_SECONDS: Final = 24 * 3600
 
 
-class SentBefore(Conflict):
-    message = "Already done: this form was sent before, and nothing was done again."
-
-
 def refuse_repeated(request: HttpRequest) -> None:
-    """Raise SentBefore if this very form was sent before, as a page that is reloaded sends it.
+    """Raise Conflict if this very form was sent before, as a page that is reloaded sends it.
 
     Django masks the CSRF token of each form that it shows in another way; scripts may send it unmasked.
     """
     token = request.POST.get("csrfmiddlewaretoken", "")
     key = f"sent-form:{sha256(token.encode()).hexdigest()}"
     if len(token) == CSRF_TOKEN_LENGTH and not cache.add(key, True, REMEMBERED_SECONDS):
-        raise SentBefore
+        raise Conflict("Already done: this form was sent before, and nothing was done again.")
 
 
 def secret_page(

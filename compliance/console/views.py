@@ -11,11 +11,12 @@ from django.http import (
     HttpResponseRedirect,
 )
 from django.shortcuts import render
+from django.urls import resolve
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 
 from compliance.api.exceptions import forbidden
-from compliance.console.addresses import CONSOLE_PREFIX, SIGN_IN, environment_of_path, page_at, prefix_of
+from compliance.console.addresses import CONSOLE_PREFIX, SIGN_IN, URLCONF, environment_of_path, prefix_of
 from compliance.console.display import visible
 from compliance.core.environments import Environment
 from compliance.core.identifiers import parse_id
@@ -29,7 +30,8 @@ def to_environment(request: HttpRequest, page: str = "") -> HttpResponseBase:
     """Redirect to the same live page; a form other than the sign-in's is refused."""
     if environment_of_path(f"{request.path}/"):
         return HttpResponseRedirect(f"{request.path}/")
-    if page_at(page) is None:
+    # The admin's own routes end in one that matches everything, and has no name; none is a 404 as well.
+    if not resolve(f"/{page}", URLCONF).url_name:
         raise Http404
     is_form = request.method not in ("GET", "HEAD")
     if is_form and page != SIGN_IN:

@@ -185,12 +185,13 @@ class EnvironmentRouter:
     def db_for_read(self, model: type[Model], *, instance: Model | None = None, **hints: Any) -> str:
         if _is_always_live(model._meta.app_label, model._meta.model_name):
             return "default"
-        return _origin(instance) or alias()
+        origin = None if instance is None else instance._state.db  # None of a new row
+        return origin or alias()
 
     def db_for_write(self, model: type[Model], *, instance: Model | None = None, **hints: Any) -> str:
         if _is_always_live(model._meta.app_label, model._meta.model_name):
             return "default"
-        used, origin = alias(), _origin(instance)
+        used, origin = alias(), None if instance is None else instance._state.db
         if origin is not None and origin != used:
             raise WrongEnvironment(f"{model._meta.label} of database {origin} written in {used}")
         return used
@@ -206,8 +207,3 @@ class EnvironmentRouter:
 
 def _is_always_live(app_label: str, model_name: str | None) -> bool:
     return app_label in ALWAYS_LIVE_APPS or (app_label, model_name) in ALWAYS_LIVE_MODELS
-
-
-def _origin(row: Model | None) -> str | None:
-    """The database that holds the row; None for a new one."""
-    return None if row is None else row._state.db

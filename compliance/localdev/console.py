@@ -1,5 +1,6 @@
 """Output for the person at the terminal: steps with their seconds, and failures with a way out."""
 
+import errno
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -57,9 +58,11 @@ def exit_code(work: Callable[[], int | None]) -> int:
     except StepFailed as failure:
         complain(failure)
         return 1
-    except PermissionError as error:
+    except OSError as error:
+        if error.errno not in {errno.EACCES, errno.EPERM, errno.EROFS}:
+            raise
         hint = "use a checkout of your own, or set LOCAL_DIR to a folder of your own"
-        complain(StepFailed(f"no permission for {error.filename}", hint=hint))
+        complain(StepFailed(f"{error.filename} cannot be used: {error.strerror}", hint=hint))
         return 1
     except KeyboardInterrupt:
         return 130

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -63,10 +64,19 @@ class Stack:
         return True
 
     def down(self) -> bool:
-        """Stop everything, except data servers in use elsewhere; return whether anything ran."""
+        """Stop everything, except data servers in use elsewhere; return whether anything ran.
+
+        A start that is under way is waited for, and what it has started is stopped.
+        """
         self.layout.prepare()
-        ran = processes.stop(self.layout.supervisor, "the supervisor", steps=STOP)
-        clear_leftovers(self.layout)
+        with ExitStack() as held:
+            try:
+                held.enter_context(locked(self.layout.up_lock, wait=False))
+            except BlockingIOError:
+                say("  … another ./run is starting the service, which is stopped then")
+                held.enter_context(locked(self.layout.up_lock))
+            ran = processes.stop(self.layout.supervisor, "the supervisor", steps=STOP)
+            clear_leftovers(self.layout)
         up = self.servers.postgres.running() is not None or self.servers.redis.running() is not None
         if up and not self.servers.stop_if_unused():
             say("The data servers stay up: a ./test or another command uses them.")
@@ -99,6 +109,7 @@ class Stack:
             lambda: health(url) == "200" or not self.is_up(), seconds=READY_SECONDS, pause=0.1
         )
         if (answer := health(url)) != "200" or not self.is_up():
+            answer = answer if self.is_up() else "it has ended, or was stopped"
             hint = f"read {self.layout.log}/web.log; `./run status` shows the parts, `./run stop` ends it"
             raise StepFailed(f"the service is not ready: {answer}", hint=hint)
 

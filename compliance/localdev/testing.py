@@ -11,7 +11,7 @@ import secrets
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -44,7 +44,13 @@ def run_tests(layout: Layout, arguments: list[str]) -> int:
     command = [sys.executable, "-m", "pytest", *arguments]
     compile_scorer(layout, "--background")
     with in_use(servers, start=servers.start_postgres):
-        _clear_dead_runs(servers)
+        for folder in sorted(layout.local.glob("test/r*")):
+            # Of killed runs.
+            with suppress(BlockingIOError), locked(folder / "lock", wait=False):
+                try:
+                    _clear(servers, folder)
+                except StepFailed as failure:
+                    say(f"  ! {folder.name}, left by a killed run, stays: {failure.message}")
         with ExitStack() as stack:
             runs = [stack.enter_context(_own_run(servers)) for _ in range(count)]
             environment = runs[0]
@@ -95,14 +101,3 @@ def _clear(servers: Servers, folder: Path) -> None:
     _redis_in(servers, folder).stop()
     drop_databases(servers.database_urls("owner")[0], folder.name)
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def _clear_dead_runs(servers: Servers) -> None:
-    for folder in sorted(servers.layout.local.glob("test/r*")):
-        try:
-            with locked(folder / "lock", wait=False):
-                _clear(servers, folder)
-        except BlockingIOError:
-            continue
-        except StepFailed as failure:
-            say(f"  ! {folder.name}, left by a killed run, could not be removed: {failure.message}")

@@ -42,10 +42,6 @@ class Correlation(NamedTuple):
         """This span as the header `traceparent` of what it causes."""
         return f"00-{self.trace_id}-{self.span_id}-{'01' if self.is_sampled else '00'}"
 
-    def child(self) -> "Correlation":
-        """The same request and trace with a span of its own, whose id is never all zeros."""
-        return self._replace(span_id=f"{getrandbits(64) or 1:016x}")
-
 
 _current: ContextVar[Correlation | None] = ContextVar("correlation", default=None)
 _bound: ContextVar[Mapping[str, object]] = ContextVar("bound", default={})  # noqa: B039  (replaced, never changed)

@@ -36,14 +36,6 @@ _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "O
 SIZES: Final = (1, 2, 4, 8, 16, 32, 64, 128, 200)
 
 
-def _folder() -> str:
-    try:
-        return str(settings.METRICS_DIR)
-    except ImproperlyConfigured:
-        # A tool that makes tokens before there are settings counts for nobody.
-        return ""
-
-
 def _use_files(path: str) -> str:
     """Have the metrics of this module kept in `path`; return why they cannot be, "" if they are."""
     try:
@@ -57,7 +49,11 @@ def _use_files(path: str) -> str:
     return ""
 
 
-folder: Final = _folder()
+try:
+    folder = str(settings.METRICS_DIR)
+except ImproperlyConfigured:
+    # A tool that makes tokens before there are settings counts for nobody.
+    folder = ""
 problem: Final = _use_files(folder) if folder else ""
 is_shared: Final = bool(folder) and not problem
 registry: Final = CollectorRegistry()
@@ -114,17 +110,13 @@ TASKS: Final = _counter("tasks", "Runs of tasks", "task", "outcome")
 TASK_SECONDS: Final = _histogram("task_seconds", "Time of a task", "task")
 
 
-def _begin_at_zero() -> None:
-    """Show what happens rarely from the start: PromQL sees no increase in a series that begins at 1."""
-    for name in (one.value for one in environments.Environment):
-        for metric in (STRIKES, STOPPED, REVOCATION_SECONDS):
-            metric.labels(name)
-        for outcome in ("succeeded", "failed"):
-            ATTEMPTS.labels(name, outcome)
-            DELIVERIES.labels(name, outcome)
-
-
-_begin_at_zero()
+# What happens rarely is shown from the start: PromQL sees no increase in a series that begins at 1.
+for _name in environments.Environment:
+    for _metric in (STRIKES, STOPPED, REVOCATION_SECONDS):
+        _metric.labels(_name.value)
+    for _outcome in ("succeeded", "failed"):
+        ATTEMPTS.labels(_name.value, _outcome)
+        DELIVERIES.labels(_name.value, _outcome)
 
 
 def environment() -> str:

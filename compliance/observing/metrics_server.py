@@ -54,23 +54,18 @@ def address() -> tuple[str, int] | None:
     return str(ipaddress.ip_address(host.strip("[]"))), number
 
 
-def is_guarded(host: str) -> bool:
-    """Return whether only those on this machine, or with the token, can read what is served at `host`."""
-    return ipaddress.ip_address(host).is_loopback or bool(settings.METRICS_TOKEN)
-
-
 def start() -> "ThreadingHTTPServer | None":
     """Serve from a thread of this process; None, and a log line, where it is not to be or cannot."""
     try:
         found = address()
         if found is None or not metrics.is_shared:
             return None
-        server = _MetricsServer(found, _ScrapeHandler) if is_guarded(found[0]) else None
+        if not ipaddress.ip_address(found[0]).is_loopback and not settings.METRICS_TOKEN:
+            log.error("metrics are not served at %s without METRICS_TOKEN", settings.METRICS_LISTEN)
+            return None
+        server = _MetricsServer(found, _ScrapeHandler)
     except (ValueError, OSError) as error:
         log.error("metrics are not served at %s: %s", settings.METRICS_LISTEN, error)
-        return None
-    if server is None:
-        log.error("metrics are not served at %s without METRICS_TOKEN", settings.METRICS_LISTEN)
         return None
     threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
     return server

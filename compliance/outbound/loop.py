@@ -30,6 +30,7 @@ ASK_SECONDS: Final = 5.0
 
 log = logging.getLogger(__name__)
 
+REQUEST_SECONDS = 30.0  # how long a request takes at most
 RETRY_SECONDS = 0.5
 CLOSING_SECONDS = 5.0
 MARK_SECONDS = 3.0  # between two signs of life
@@ -82,11 +83,6 @@ class SendingLoop(ABC, Generic[Claim, Result]):
     def poll_seconds(self) -> float:
         """Seconds between looks for work of which no message came."""
 
-    @property
-    @abstractmethod
-    def timeout_seconds(self) -> float:
-        """The longest duration of one request, in seconds."""
-
     @abstractmethod
     def take(self) -> Sequence[Claim]:
         """Claim what is due, within `size`."""
@@ -133,7 +129,7 @@ class SendingLoop(ABC, Generic[Claim, Result]):
             while self.in_flight and time.monotonic() < until:
                 self._wait(self.poll_seconds)
                 begun += self._turn()
-            self._close(self.timeout_seconds + CLOSING_SECONDS)
+            self._close(REQUEST_SECONDS + CLOSING_SECONDS)
         return begun
 
     def stop(self) -> None:
@@ -225,18 +221,17 @@ class SendingLoop(ABC, Generic[Claim, Result]):
 
 
 class SenderCommand(ServiceCommand):
-    """Run a sender for each environment until SIGTERM or SIGINT. Several processes may run."""
+    """Run a `loop` of `size` for each environment until SIGTERM or SIGINT. Several processes may run."""
 
-    def senders(self) -> Sequence[SendingLoop[Any, Any]]:
-        """The senders to run."""
-        raise TypeError(f"{type(self).__name__} has no senders()")
+    loop: ClassVar[type[SendingLoop[Any, Any]]]
+    size: ClassVar[int]
 
     def run(self, *, now: datetime, **options: Any) -> None:
         metrics_server.start()
         stopping = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopping.set())
-        senders = self.senders()
+        senders = [self.loop(environment, size=self.size) for environment in Environment]
         threads = [threading.Thread(target=one.run, name=f"{one.name}-{one.environment}") for one in senders]
         for thread in threads:
             thread.start()

@@ -3,6 +3,8 @@
 docs/settings.md lists them all and says what each is for.
 """
 
+from compliance.settings.api import *
+from compliance.settings.appearance import *
 from compliance.settings.console import *
 from compliance.settings.declaring import refuse_problems
 from compliance.settings.framework import *

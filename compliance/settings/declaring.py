@@ -50,34 +50,32 @@ class Section:
 
     Each method declares one variable, reads it from the environment, or from the file that `<name>_FILE`
     names, and returns its value. What cannot be read is noted in `problems`, by name and reason, never by
-    value; `refuse_problems()` raises them all at once. A `note` is for readers of the code.
+    value; `refuse_problems()` raises them all at once.
     """
 
     every: list["Section"] = []
     problems: list[str] = []
 
-    def __init__(self, title: str, note: str = "") -> None:
-        self.title, self.note = title, note
+    def __init__(self, title: str) -> None:
+        self.title = title
         self.variables: list[Variable] = []
         Section.every.append(self)
 
-    def text(
-        self, name: str, default: D, note: str = "", *, parse: Callable[[str], str] = str, **facts: Any
-    ) -> str | D:
+    def text(self, name: str, default: D, *, parse: Callable[[str], str] = str, **facts: Any) -> str | D:
         """Declare a text; `parse` returns it or raises a ValueError that does not show it."""
         return self._declare(name, "text", parse, default, **facts)
 
-    def flag(self, name: str, default: D, note: str = "", **facts: Any) -> bool | D:
+    def flag(self, name: str, default: D, **facts: Any) -> bool | D:
         return self._declare(name, "flag", _flag, default, **facts)
 
-    def integer(self, name: str, default: D, note: str = "", **facts: Any) -> int | D:
+    def integer(self, name: str, default: D, **facts: Any) -> int | D:
         return self._declare(name, "integer", _integer, default, **facts)
 
-    def number(self, name: str, default: float, note: str = "", **facts: Any) -> float:
+    def number(self, name: str, default: float, **facts: Any) -> float:
         """Declare a number that may have a fraction."""
         return self._declare(name, "number", _number, default, **facts)
 
-    def words(self, name: str, default: list[str], note: str = "", **facts: Any) -> list[str]:
+    def words(self, name: str, default: list[str], **facts: Any) -> list[str]:
         """Declare a list, written with commas between its items."""
         return self._declare(name, "list", _words, default, **facts)
 
@@ -117,7 +115,8 @@ class Section:
         try:
             raw, source = _raw(name, takes_file=takes_file)
             found: Any = default if raw is None else parse(raw)
-            if raw is not None and not (_at_least(found, least) and _at_least(most, found)):
+            low, high = -math.inf if least is None else least, math.inf if most is None else most
+            if raw is not None and bounds and not low <= found <= high:
                 Section.problems.append(f"{name} is not {bounds}")
             else:
                 value = found
@@ -204,10 +203,6 @@ def _networks(raw: str) -> list[Network]:
         return [ip_network(word, strict=False) for word in words]
     except ValueError:
         raise ValueError("has an item that is no IP address or network") from None
-
-
-def _at_least(number: Any, bound: Any) -> bool:
-    return number is None or bound is None or number >= bound
 
 
 def _bounds(least: float | None, most: float | None) -> str:

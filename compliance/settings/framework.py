@@ -1,10 +1,8 @@
-"""Configuration of Django and REST framework: applications, middleware, templates, static files."""
+"""Configuration of Django: applications, middleware, templates, static files."""
 
 from typing import Any
 
-from compliance.api.rest import framework_settings
-from compliance.console.unfold_settings import unfold_settings
-from compliance.settings.service import BASE_DIR, BASE_URL, SERVICE_TITLE
+from compliance.settings.service import BASE_DIR
 
 ROOT_URLCONF = "compliance.urls"
 CONSOLE_URLCONF = "ops.console_urls"
@@ -95,8 +93,4 @@ STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "compliance" / "static"]
 WHITENOISE_USE_FINDERS = True
 
-REST_FRAMEWORK = framework_settings.REST_FRAMEWORK
-SPECTACULAR_SETTINGS = framework_settings.spectacular_settings(title=SERVICE_TITLE, base_url=BASE_URL)
-
-UNFOLD: dict[str, Any] = unfold_settings(SERVICE_TITLE)
 FORMAT_MODULE_PATH = "compliance.console.formats"

@@ -89,17 +89,15 @@ DATABASE_AUDITOR: str = section.text(
 )
 
 
-def _auditor(alias: str) -> dict[str, Any]:
-    service = DATABASES_DIRECT.get(alias, DATABASES[alias])
-    options = {
-        **service["OPTIONS"],
+for _alias in _VARIABLES:
+    _direct = DATABASES_DIRECT.get(_alias, DATABASES[_alias])
+    _options = {
+        **_direct["OPTIONS"],
         "assume_role": DATABASE_AUDITOR,
-        "options": f"{service['OPTIONS']['options']} -c default_transaction_read_only=on",
+        "options": f"{_direct['OPTIONS']['options']} -c default_transaction_read_only=on",
     }
-    return {**service, "CONN_MAX_AGE": 0, "OPTIONS": options, "TEST": {"MIRROR": alias}}
-
-
-DATABASES |= {f"{alias}_auditor": _auditor(alias) for alias in ("default", "test")}
+    _own = {"CONN_MAX_AGE": 0, "OPTIONS": _options, "TEST": {"MIRROR": _alias}}
+    DATABASES[f"{_alias}_auditor"] = _direct | _own
 
 
 def _owner(name: str) -> dict[str, Any]:

@@ -151,21 +151,15 @@ def insert_all(rows: Sequence[Model]) -> None:
 
     All of it is written only inside a transaction.
     """
-    for text, params in insertions(rows):
-        prepared_write(text, params)
-    for row in rows:
-        row._state.adding, row._state.db = False, environments.alias()
-
-
-def insertions(rows: Sequence[Model]) -> Iterator[tuple[str, list[Any]]]:
-    """Yield the statements of `insert_all()` with their parameters."""
     begin = 0
     while begin < len(rows):
         size = next(one for one in ROWS_A_STATEMENT if one <= len(rows) - begin)
         part, begin = rows[begin : begin + size], begin + size
         model = type(part[0])
         values = [one for row in part for one in _values(row, model._meta.concrete_fields)]
-        yield _insertion(model, size), values
+        prepared_write(_insertion(model, size), values)
+    for row in rows:
+        row._state.adding, row._state.db = False, environments.alias()
 
 
 def update(row: Model, *names: str) -> None:

@@ -19,7 +19,7 @@ from compliance.console.access import DEVELOPERS
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import TenantScopedAdmin
 from compliance.console.display import chip, chips, code, column, pretty_json
-from compliance.console.filters import tenant_filter
+from compliance.console.filters import TenantFilter
 from compliance.console.navigation import NavigationLine
 from delegation.issuers import key_sets, services
 from delegation.issuers.errors import InvalidIssuer
@@ -133,7 +133,7 @@ class TrustedIssuerAdmin(TenantScopedAdmin):
     )
     list_display = ("address", "state", "audience_chips", "subject_claim", "tenant", "created_at")
     list_select_related = ("tenant",)
-    list_filter = ("active", tenant_filter())
+    list_filter = ("active", TenantFilter)
     search_fields = ("issuer",)
     fieldsets = (
         (None, {"fields": ("address", "state", "audience_chips", "algorithm_chips", "tenant")}),

@@ -48,7 +48,7 @@ _CLAIMS: dict[str, Any] = {
 @extend_schema_field({"type": "string", "minLength": 1, "maxLength": MAX_SUBJECT_LENGTH, "pattern": ASCII})
 class IssuerField(fields.StrictCharField):
     def to_internal_value(self, data: Any) -> str:
-        text = super().to_internal_value(data)
+        text: str = super().to_internal_value(data)
         if not (text.isascii() and text.isprintable()) or " " in text:
             raise serializers.ValidationError("Must be printable ASCII without spaces.")
         return text

@@ -24,7 +24,7 @@ from compliance.console.access import OFFICERS, access_of
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import RowPage, TenantScopedAdmin
 from compliance.console.display import EMPTY, chip, code, column, moment, pretty_json, status_chip, visible
-from compliance.console.filters import ChoicesDropdownFilter, tenant_filter
+from compliance.console.filters import ChoicesDropdownFilter, TenantFilter
 from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
 from compliance.core.errors import Invalid, ServiceError
@@ -180,7 +180,7 @@ class AccessReviewAdmin(NamesActors, TenantScopedAdmin):
     row_pages = (RowPage("agents", "Decide on the agents", "fact_check", agents_page),)
     list_display = ("started_at", "shown_reviewer", "standing", "agent_count", "due_at", "tenant")
     list_select_related = ("tenant",)
-    list_filter = (("state", ChoicesDropdownFilter), tenant_filter())
+    list_filter = (("state", ChoicesDropdownFilter), TenantFilter)
     fieldsets = (
         (None, {"fields": ("standing", "shown_reviewer", "agent_count", "due_at", "shown_match", "tenant")}),
         ("Life", {"fields": ("identifier", "started_at", "officer", "next_at", "ended_at", "merkle_root")}),

@@ -22,7 +22,7 @@ from compliance.console.access import OFFICERS
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import TenantScopedAdmin
 from compliance.console.display import EMPTY, chip, code, column, pretty_json, visible
-from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
+from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, TenantFilter
 from compliance.console.navigation import NavigationLine
 from compliance.core.errors import Invalid, ServiceError
 from delegation.stops import services
@@ -132,7 +132,7 @@ class StopAdmin(NamesActors, TenantScopedAdmin):
     )
     list_display = ("started_at", "shown_reason", "state_chip", "numbers", "tenant", "officer")
     list_select_related = ("tenant",)
-    list_filter = (("state", ChoicesDropdownFilter), tenant_filter(), ("started_at", RangeDateTimeFilter))
+    list_filter = (("state", ChoicesDropdownFilter), TenantFilter, ("started_at", RangeDateTimeFilter))
     fieldsets = (
         (None, {"fields": ("state_chip", "numbers", "shown_match", "shown_reason", "ending", "tenant")}),
         ("Life", {"fields": ("identifier", "started_at", "officer", "ended_at", "merkle_root")}),

@@ -14,7 +14,7 @@ from auditlog.actors.names import NamesActors, actor_shown
 from compliance.console.access import OFFICERS, access_of
 from compliance.console.admin import RelatedLink, TenantScopedAdmin
 from compliance.console.display import EMPTY, column, score_chip, short_code, status_chip, visible
-from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, tenant_filter
+from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, TenantFilter
 from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
 from compliance.core.errors import ServiceError
@@ -98,7 +98,7 @@ class InboxCommentAdmin(NamesActors, TenantScopedAdmin):
     )
     list_display = ("created_at", "what", "agent_name", "shortened_text", "case", "officer", "tenant")
     list_select_related = ("agent", "tenant")
-    list_filter = (("kind", ChoicesDropdownFilter), tenant_filter(), ("created_at", RangeDateTimeFilter))
+    list_filter = (("kind", ChoicesDropdownFilter), TenantFilter, ("created_at", RangeDateTimeFilter))
     search_fields = ("case_number", "agent__name", "actor_id")
     search_ids = ("pk", "event_id", "agent_id")
     search_help_text = "Case number, agent name, person or an ID"

@@ -12,7 +12,6 @@ from compliance.api.pagination import ok
 from compliance.api.rate_limits import hit
 from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.schema import PUBLIC, enveloped, errors
-from compliance.api.rest.throttling import EventsThrottle
 from compliance.api.rest.views import ApiViewSet, operation, validated
 from compliance.core import environments
 from compliance.core.clock import now
@@ -123,7 +122,7 @@ class MessageViewSet(UncachedViewSet):
             if not limit.allowed:
                 self.throttled(request, limit.retry_after)
             raise
-        limit = hit(EventsThrottle.bucket, str(key.id))
+        limit = hit("events", str(key.id))
         if not limit.allowed:
             self.throttled(request, limit.retry_after)
         gate.require_scope(key, Scope.EVENTS_WRITE)

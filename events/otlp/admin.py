@@ -12,7 +12,7 @@ from compliance.console.access import DEVELOPERS
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import TenantScopedAdmin
 from compliance.console.display import chip, code, column, visible
-from compliance.console.filters import ChoicesDropdownFilter, tenant_filter
+from compliance.console.filters import ChoicesDropdownFilter, TenantFilter
 from compliance.console.navigation import NavigationLine
 from events.otlp import services
 from events.otlp.models import TracedName
@@ -72,7 +72,7 @@ class TracedNameAdmin(TenantScopedAdmin):
     )
     list_display = ("label", "source", "agent_name", "tenant", "seen_at")
     list_select_related = ("agent", "tenant")
-    list_filter = (("source", ChoicesDropdownFilter), tenant_filter())
+    list_filter = (("source", ChoicesDropdownFilter), TenantFilter)
     search_fields = ("name",)
     search_ids = ("pk", "agent_id")
     fieldsets = ((None, {"fields": ("label", "source", "agent_name", "tenant", "seen_at")}),)

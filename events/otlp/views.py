@@ -22,7 +22,7 @@ from compliance.api.rest import fields
 from compliance.api.rest.renderers import FastJSONRenderer
 from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.schema import enveloped
-from compliance.api.rest.throttling import EventsThrottle, body_octets, count_the_rest
+from compliance.api.rest.throttling import body_octets, count_the_rest
 from compliance.api.rest.views import ApiViewSet, operation, validated
 from compliance.core import environments
 from compliance.core.clock import now
@@ -55,7 +55,7 @@ class TraceViewSet(ApiViewSet):
 
     schema_tag = "OpenTelemetry"
     required_scopes: ClassVar = {"create": Scope.EVENTS_WRITE}
-    throttle_classes = (EventsThrottle,)
+    bucket = "events"
     parser_classes = (transport.ProtobufParser, transport.JSONParser)
 
     def get_renderers(self) -> list[BaseRenderer]:

@@ -15,7 +15,7 @@ from compliance.console.access import OFFICERS
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, TenantEditedAdmin
 from compliance.console.display import EMPTY, chip, chips, code, column
-from compliance.console.filters import ChoicesDropdownFilter, tenant_filter
+from compliance.console.filters import ChoicesDropdownFilter, TenantFilter
 from compliance.console.navigation import NavigationLine
 from gateway.access import services
 from gateway.access.openapi import PRECEDENCE
@@ -98,7 +98,7 @@ class AskPolicyAdmin(TenantEditedAdmin):
     related_links = (AUDIT_TRAIL,)
     list_display = ("label", "asked_from", "names", "ttl_seconds", "tenant", "updated_at")
     list_select_related = ("tenant",)
-    list_filter = (("ask_from", ChoicesDropdownFilter), tenant_filter())
+    list_filter = (("ask_from", ChoicesDropdownFilter), TenantFilter)
     search_fields = ("agent_id", "route__name")
     ordering = ("created_at", "id")
     fieldsets = (

@@ -15,7 +15,6 @@ from compliance.api.pagination import ok
 from compliance.api.rest.endpoints import respond
 from compliance.api.rest.requests import ApiRequest
 from compliance.api.rest.schema import KEYED, PUBLIC, enveloped, errors
-from compliance.api.rest.throttling import GatewayThrottle
 from compliance.api.rest.views import ApiViewSet, PublicViewSet, operation, validated
 from compliance.core.errors import Invalid
 from gateway.access import openapi, serializers, services
@@ -34,7 +33,7 @@ class AccessViewSet(ApiViewSet):
     """Decisions before an act, in the environment of the key; no cache keeps one."""
 
     schema_tag = TAG
-    throttle_classes = (GatewayThrottle,)
+    bucket = "gateway"
     required_scopes: ClassVar = dict.fromkeys(("evaluate", "evaluate_all"), Scope.DECISIONS_EVALUATE)
 
     def handle_exception(self, exc: Exception) -> Response:

@@ -17,6 +17,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from auditlog.actors.requests import actor_of
+from auditlog.vocabulary import AuditAction
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.encryption import decrypt, encrypt
@@ -78,15 +79,26 @@ class AccountAdapter(DefaultAccountAdapter):
         with environments.use(Environment.LIVE), environments.atomic():
             Session.objects.filter(expire_date__lt=now()).delete()
             super().login(request, user)
-            attempts.record_sign_in(request, second_factor=factor, now=now(), **marks.facts(request))
+            facts = {"second_factor": factor, **marks.facts(request)}
+            attempts.record_own(request, AuditAction.PERSON_SIGNED_IN, "signed in", now=now(), **facts)
 
     def post_login(self, request: HttpRequest, user: Any, **kwargs: Any) -> HttpResponse:
         answer: HttpResponse = super().post_login(request, user, **kwargs)
-        _remember_browser(request, answer, user)
+        # Its name is good for so long again each time.
+        name = _browser_of(request, user.get_username()) or str(new_id())
+        answer.set_cookie(
+            COOKIE,
+            signing.dumps([user.pk, name], salt=SALT),
+            max_age=KNOWN_FOR,
+            path="/admin/",
+            secure=settings.SESSION_COOKIE_SECURE,
+            httponly=True,
+            samesite="Lax",
+        )
         return answer
 
     def logout(self, request: HttpRequest) -> None:
-        attempts.record_sign_out(request, now=now())
+        attempts.record_own(request, AuditAction.PERSON_SIGNED_OUT, "signed out", now=now())
         super().logout(request)
 
     def get_password_change_redirect_url(self, request: HttpRequest) -> str:
@@ -150,17 +162,3 @@ def _browser_of(request: HttpRequest, username: str) -> str:
     owner, name = found
     # By its id: a name may go to another person.
     return str(name) if User.objects.filter(pk=owner, username__iexact=username).exists() else ""
-
-
-def _remember_browser(request: HttpRequest, response: HttpResponse, user: Any) -> None:
-    """Give the browser a name, for so long again each time."""
-    name = _browser_of(request, user.get_username()) or str(new_id())
-    response.set_cookie(
-        COOKIE,
-        signing.dumps([user.pk, name], salt=SALT),
-        max_age=KNOWN_FOR,
-        path="/admin/",
-        secure=settings.SESSION_COOKIE_SECURE,
-        httponly=True,
-        samesite="Lax",
-    )

@@ -23,15 +23,13 @@ STRANGERS: Final = "strangers"
 BUCKET: Final = "sign_in_entries"
 
 
-def record_sign_in(request: HttpRequest, *, second_factor: str | None, now: datetime, **details: str) -> None:
-    """Audit that the request's user has signed in; `details` tell of both factors."""
-    metadata = {"second_factor": second_factor, **details}
-    _record_own(request, AuditAction.PERSON_SIGNED_IN, "signed in", now, **metadata)
-
-
-def record_sign_out(request: HttpRequest, *, now: datetime) -> None:
-    """Audit that the request's user signs out."""
-    _record_own(request, AuditAction.PERSON_SIGNED_OUT, "signed out", now)
+def record_own(
+    request: HttpRequest, action: AuditAction, what: str, *, now: datetime, **details: str | None
+) -> None:
+    """Audit what the request's user did, signed in or out."""
+    user: Any = request.user
+    metadata = {**details, "address": address_of(request)}
+    recording.record(action, user, f"{user.username} {what}", actor_of(request), now, **metadata)
 
 
 def record_failure(request: HttpRequest, *, account: str, now: datetime, **more: Any) -> None:
@@ -64,14 +62,6 @@ def record_wrong_factor(request: HttpRequest, *, user: User, is_signed_in: bool,
         record_failure(request, account=user.get_username(), second_factor="wrong", now=now)
 
 
-def record_refused_key(request: HttpRequest, *, user: Any, now: datetime) -> None:
-    """Audit that a new security key of the user was refused; as many a minute as failed sign-ins."""
-    text = f"Security key of {user.username} refused"
-    metadata = {"address": address_of(request)}
-    actor = Actor.person(user.person.id)
-    record_bounded(AuditAction.PERSON_SECURITY_KEY_REFUSED, user.person, text, metadata, actor, now)
-
-
 def address_of(request: HttpRequest) -> str:
     """Return the client's address, which a trusted proxy may tell."""
     return gate.client_address(GateRequest.of(request))
@@ -101,11 +91,3 @@ def record_bounded(
             actor=actor,
             now=now,
         )
-
-
-def _record_own(request: HttpRequest, action: AuditAction, what: str, now: datetime, **metadata: Any) -> None:
-    user = request.user
-    assert isinstance(user, User)  # noqa: S101  (for the types: the caller has signed in)
-    text = f"{user.username} {what}"
-    metadata |= {"address": address_of(request)}
-    recording.record(action, user, text, actor_of(request), now, **metadata)

@@ -13,22 +13,25 @@ from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
+from compliance.core.errors import Conflict
 from people import recording
 from people.doors import attempts, sessions
 from people.doors.second_factor import NAMES
-from people.errors import NoSecondFactor
 
 App, Key = Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN
 
 
 def remove(*, user: User, reason: str, actor: Actor, now: datetime) -> None:
-    """Remove app, security keys and recovery codes, and end the user's sessions. Raises: NoSecondFactor."""
+    """Remove app, security keys and recovery codes, and end the user's sessions.
+
+    Raises: Conflict if there are none.
+    """
     with environments.use(Environment.LIVE), environments.atomic():
         User.objects.select_for_update(no_key=True).get(pk=user.pk)
         found = Authenticator.objects.filter(user=user)
         keys = [str(key.pk) for key in found.filter(type=Key).order_by("pk")]
         if not found.delete()[0]:
-            raise NoSecondFactor()
+            raise Conflict("There is no second factor")
         text = f"Second factor of {user.username} removed"
         more = {"reason": reason} | ({"security_keys": keys} if keys else {})
         recording.record(AuditAction.PERSON_SECOND_FACTOR_REMOVED, user, text, actor, now, **more)
@@ -58,7 +61,7 @@ def _removed(request: HttpRequest, user: User, authenticator: Authenticator, **k
         user=user,
         but=request.session.session_key,
         reason="a second factor was removed",
-        actor=_actor(user),
+        actor=Actor.person(user.person.id),
         now=now(),
     )
 
@@ -81,8 +84,4 @@ def _failed(request: HttpRequest, user: User, reauthentication: bool = False, **
 
 
 def _record(action: AuditAction, user: User, text: str, **metadata: Any) -> None:
-    recording.record(action, user, text, _actor(user), now(), **metadata)
-
-
-def _actor(user: Any) -> Actor:
-    return Actor.person(user.person.id)
+    recording.record(action, user, text, Actor.person(user.person.id), now(), **metadata)

@@ -15,6 +15,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from django import forms
 from unfold.widgets import UnfoldAdminTextInputWidget
 
+from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.environments import Environment
@@ -75,11 +76,19 @@ class AddKeyForm(AddWebAuthnForm):
             if answer:
                 made = auth.parse_registration_response(answer)
                 _check_origin(made)
-                _check_usable(made.response.attestation_object.auth_data.credential_data.public_key)
+                public = made.response.attestation_object.auth_data.credential_data.public_key
+                if public[3] == RS256 and len(public[-1]) < SMALLEST_RSA:
+                    raise ValueError("weak")
+                # Whether it can verify signatures, which none did yet.
+                with suppress(InvalidSignature):
+                    public.verify(b"", b"")
             return super().clean()
         except (*_BROKEN, forms.ValidationError) as error:
             if _is_first_time():
-                attempts.record_refused_key(context.request, user=self.user, now=now())
+                person, text = self.user.person, f"Security key of {self.user.username} refused"
+                address = {"address": attempts.address_of(context.request)}
+                action, actor = AuditAction.PERSON_SECURITY_KEY_REFUSED, Actor.person(person.id)
+                attempts.record_bounded(action, person, text, address, actor, now())
             raise forms.ValidationError(NOT_ACCEPTED) from error
 
 
@@ -116,14 +125,6 @@ def _check_origin(answer: Any) -> None:
     """Raise ValueError for another origin than the console's: fido2 takes all sub-domains and ports."""
     if answer.response.client_data.origin != relying_party.current().origin:
         raise ValueError("another origin")
-
-
-def _check_usable(public: Any) -> None:
-    """Raise ValueError, or what else the key leads to, unless it can verify signatures: none did so yet."""
-    if public[3] == RS256 and len(public[-1]) < SMALLEST_RSA:
-        raise ValueError("weak")
-    with suppress(InvalidSignature):
-        public.verify(b"", b"")
 
 
 def _go_on_counting(authenticator: Authenticator, count: int) -> None:

@@ -14,7 +14,7 @@ from unfold.forms import AdminPasswordChangeForm
 
 from compliance.core.clock import now
 from people.doors import attempts, links
-from people.errors import LinkIsOver
+from people.doors.links import LinkIsOver
 from people.sso.configuration import is_only_way
 
 LINK: Final = "one_time_link"
@@ -64,6 +64,7 @@ class LinkPasswordView(FormView):
         if user is None:
             return self.over()
         self.user = user
+        self.extra_context = {**(self.extra_context or {}), "username": user.username}
         if links.signs_in(self.token):
             return self.sign_in() if request.method == "POST" else self.shown("admin/people/sso/enter.html")
         if is_only_way():
@@ -72,8 +73,7 @@ class LinkPasswordView(FormView):
 
     def shown(self, template: str) -> HttpResponse:
         """Show the link's page without a form for a password."""
-        context = {**(self.extra_context or {}), "username": self.user.username}
-        return TemplateResponse(self.request, template, context)
+        return TemplateResponse(self.request, template, dict(self.extra_context or {}))
 
     def sign_in(self) -> HttpResponse:
         try:
@@ -86,9 +86,6 @@ class LinkPasswordView(FormView):
 
     def get_form_kwargs(self) -> dict[str, Any]:
         return {**super().get_form_kwargs(), "user": self.user}
-
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(username=self.user.username, **kwargs)
 
     def form_valid(self, form: Any) -> HttpResponse:
         try:

@@ -11,8 +11,8 @@ from django.core.mail import send_mail
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.environments import Environment
+from compliance.core.errors import NotFound
 from people import recording
-from people.errors import LinkIsOver
 from people.models import OneTimeLink, Person
 
 MAIL = """Somebody who administers {service} made this link for your account {username}:
@@ -21,6 +21,11 @@ MAIL = """Somebody who administers {service} made this link for your account {us
 
 It sets your password, once, until {expires:%Y-%m-%d %H:%M} UTC. Nobody will ask you for it.
 """
+
+
+class LinkIsOver(NotFound):
+    reason = "link_is_over"
+    message = "This link was used, replaced or is too old"
 
 
 def make(

@@ -1,16 +1,19 @@
 """What operators do to a person's single sign-on, on the user's page."""
 
+from typing import Any
+
 from django import forms
+from django.conf import settings
 from django.contrib.auth.models import User
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from auditlog.actors.requests import actor_of
 from compliance.console.access import OPERATORS
-from compliance.console.actions import ActionCall, ConfirmedAction, ReasonForm
+from compliance.console.actions import ActionCall, confirmed_action
 from compliance.console.display import visible
 from people.models import ExternalIdentity
 from people.sso import identities
-from people.sso.configuration import sign_on
+from people.sso.configuration import is_on
 from people.sso.tokens import LONGEST_SUBJECT, is_plain
 
 
@@ -30,31 +33,35 @@ class SubjectForm(forms.Form):
         return subject
 
 
+@confirmed_action(
+    *("link_sign_on", "Link single sign-on", "link"),
+    is_offered=lambda user: is_on() and identities.identity_of(user, settings.OIDC_ISSUER) is None,
+    roles=OPERATORS,
+    form_class=SubjectForm,
+)
 def link(call: ActionCall) -> str:
-    config = sign_on()
-    if config is None:
+    """Lets an account of the identity provider sign in as this person. Take its id from the provider, not
+    from who asks.
+    """
+    if not is_on():
         return "Single sign-on is off."
-    identities.link(
-        user=call.row,
-        issuer=config.issuer,
-        subject=call.data["subject"],
-        via="operator",
-        actor=actor_of(call.request),
-        now=call.now,
-    )
-    return f"{config.label} signs {visible(call.row)} in from now on."
+    account = {"issuer": settings.OIDC_ISSUER, "subject": call.data["subject"]}
+    identities.link(user=call.row, **account, via="operator", actor=actor_of(call.request), now=call.now)
+    return f"{settings.OIDC_LABEL} signs {visible(call.row)} in from now on."
 
 
+@confirmed_action(
+    *("unlink_sign_on", "Unlink single sign-on", "link_off"),
+    is_offered=lambda user: ExternalIdentity.objects.filter(person__user=user).exists(),
+    roles=OPERATORS,
+    is_destructive=True,
+)
 def unlink(call: ActionCall) -> str:
+    """The account of the provider does not sign in as this person any more. Sessions go on."""
+    given: dict[str, Any] = {"reason": call.data["reason"], "by_person": False}
     for identity in ExternalIdentity.objects.filter(person__user=call.row).order_by("issuer", "id"):
-        identities.unlink(
-            user=call.row,
-            issuer=identity.issuer,
-            reason=call.data["reason"],
-            by_person=False,
-            actor=actor_of(call.request),
-            now=call.now,
-        )
+        actor = actor_of(call.request)
+        identities.unlink(user=call.row, issuer=identity.issuer, **given, actor=actor, now=call.now)
     return f"{visible(call.row)} is not linked to an identity provider any more."
 
 
@@ -63,34 +70,3 @@ def shown(user: User) -> str:
     rows = ExternalIdentity.objects.filter(person__user=user).order_by("issuer", "id")
     found = [f"{row.subject} at {row.issuer}, since {row.linked_at:%Y-%m-%d %H:%M} UTC" for row in rows]
     return "; ".join(found) or "none"
-
-
-def _may_be_linked(user: User) -> bool:
-    config = sign_on()
-    return config is not None and identities.identity_of(user, config.issuer) is None
-
-
-LINK = ConfirmedAction(
-    name="link_sign_on",
-    label="Link single sign-on",
-    icon="link",
-    explanation=(
-        "Lets an account of the identity provider sign in as this person. Take its id from the provider, not "
-        "from who asks."
-    ),
-    run=link,
-    is_offered=_may_be_linked,
-    roles=OPERATORS,
-    form_class=SubjectForm,
-)
-UNLINK = ConfirmedAction(
-    name="unlink_sign_on",
-    label="Unlink single sign-on",
-    icon="link_off",
-    explanation="The account of the provider does not sign in as this person any more. Sessions go on.",
-    run=unlink,
-    is_offered=lambda user: ExternalIdentity.objects.filter(person__user=user).exists(),
-    roles=OPERATORS,
-    form_class=ReasonForm,
-    is_destructive=True,
-)

@@ -1,6 +1,5 @@
-"""The settings of single sign-on, read together."""
+"""What the settings of single sign-on say together."""
 
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -8,51 +7,19 @@ from django.urls import reverse
 
 from compliance.console.addresses import within
 from compliance.core.environments import Environment
+from compliance.core.errors import Unavailable
 from compliance.settings.declaring import read_text
-from people.errors import ProviderUnavailable
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
-@dataclass(frozen=True)
-class SignOn:
-    """How people sign in at the provider.
-
-    `allowed_claim`, if it is named, must have one of `allowed_values`.
-    """
-
-    issuer: str
-    client_id: str
-    scopes: str
-    label: str
-    algorithms: frozenset[str]
-    allowed_claim: str
-    allowed_values: frozenset[str]
-    creates_people: bool
-    factor_amr: frozenset[str]
-    factor_acr: frozenset[str]
-    ca_file: str | None
-    timeout_seconds: float
+class ProviderUnavailable(Unavailable):
+    """The identity provider gave no answer that can be used; the message says what it did instead."""
 
 
-def sign_on() -> SignOn | None:
-    """Return the configuration; None where single sign-on is off, or half configured."""
-    if not (settings.OIDC_ISSUER and settings.OIDC_CLIENT_ID and has_secret()):
-        return None
-    return SignOn(
-        issuer=settings.OIDC_ISSUER,
-        client_id=settings.OIDC_CLIENT_ID,
-        scopes=" ".join(settings.OIDC_SCOPES),
-        label=settings.OIDC_LABEL,
-        algorithms=frozenset(settings.OIDC_ALGORITHMS),
-        allowed_claim=settings.OIDC_ALLOWED_CLAIM,
-        allowed_values=frozenset(settings.OIDC_ALLOWED_VALUES),
-        creates_people=settings.OIDC_CREATE_PEOPLE,
-        factor_amr=frozenset(settings.OIDC_SECOND_FACTOR_AMR),
-        factor_acr=frozenset(settings.OIDC_SECOND_FACTOR_ACR),
-        ca_file=settings.OIDC_CA_FILE or None,
-        timeout_seconds=settings.OIDC_TIMEOUT_SECONDS,
-    )
+def is_on() -> bool:
+    """Whether people can sign in at the provider; not while the settings are half given."""
+    return bool(settings.OIDC_ISSUER and settings.OIDC_CLIENT_ID and has_secret())
 
 
 def is_only_way() -> bool:

@@ -1,7 +1,6 @@
 """The authorization code flow with PKCE (RFC 6749, RFC 7636, RFC 9207), bound to one browser's session."""
 
 import secrets
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -11,17 +10,17 @@ from urllib.parse import quote
 from authlib.oauth2.auth import ClientAuth
 from authlib.oauth2.rfc6749.parameters import prepare_grant_uri, prepare_token_request
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
+from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.http import HttpRequest
 from django.utils.crypto import constant_time_compare
 
 from compliance.core import environments
 from compliance.core.environments import Environment
-from people.errors import SignOnRefused
 from people.sso import tokens
-from people.sso.configuration import SignOn, address_of, client_secret
-from people.sso.provider import Key, Provider, fetch, json_object, keys_of, provider_of
-from people.sso.tokens import Claims
+from people.sso.configuration import address_of, client_secret
+from people.sso.provider import Provider, fetch, json_object, provider_now, published_keys
+from people.sso.tokens import Claims, SignOnRefused
 
 FLOW: Final = "sign_on_flow"
 LONGEST: Final = timedelta(minutes=10)
@@ -61,14 +60,12 @@ class Shown:
     provider: Provider
 
 
-def begin(
-    request: HttpRequest, *, config: SignOn, purpose: Purpose, next_url: str, about: str = "", now: datetime
-) -> str:
+def begin(request: HttpRequest, *, purpose: Purpose, next_url: str, about: str = "", now: datetime) -> str:
     """Keep a new flow in the session; return where the browser goes. Raises: ProviderUnavailable."""
-    provider = provider_of(config, now)
+    provider = provider_now(now)
     flow = Flow(
         purpose=purpose,
-        issuer=config.issuer,
+        issuer=settings.OIDC_ISSUER,
         state=secrets.token_urlsafe(32),
         nonce=secrets.token_urlsafe(32),
         verifier=secrets.token_urlsafe(48),
@@ -79,15 +76,15 @@ def begin(
     request.session[FLOW] = asdict(flow)
     address: str = prepare_grant_uri(
         provider.authorization,
-        client_id=config.client_id,
+        client_id=settings.OIDC_CLIENT_ID,
         response_type="code",
         redirect_uri=address_of(CALLBACK),
-        scope=config.scopes,
+        scope=" ".join(settings.OIDC_SCOPES),
         state=flow.state,
         nonce=flow.nonce,
         code_challenge=create_s256_code_challenge(flow.verifier),
         code_challenge_method="S256",
-        acr_values=" ".join(sorted(config.factor_acr)) or None,
+        acr_values=" ".join(sorted(settings.OIDC_SECOND_FACTOR_ACR)) or None,
     )
     return address
 
@@ -103,71 +100,58 @@ def take(request: HttpRequest, state: str, now: datetime) -> Flow:
         Session.objects.select_for_update(of=("self",)).filter(session_key=key or "").first()
         stored: Any = type(request.session)(key)
         found = stored.get(FLOW)
-        if found is None or not constant_time_compare(found["state"].encode(), _octets(state)):
+        if found is None or not constant_time_compare(
+            found["state"].encode(), state.encode("utf-8", "surrogatepass")
+        ):
             raise SignOnRefused("state")
         del stored[FLOW]
         stored.save()
     request.session.pop(FLOW, None)
-    flow = Flow(**{**found, "purpose": Purpose(found["purpose"])})
+    flow = Flow(**found)
     if now - datetime.fromisoformat(flow.begun_at) > LONGEST:
         raise SignOnRefused("too_late")
     return flow
 
 
-def finish(flow: Flow, *, answer: dict[str, str], config: SignOn, now: datetime) -> Shown:
+def finish(flow: Flow, *, answer: dict[str, str], now: datetime) -> Shown:
     """Exchange the code of the provider's answer, and return the account that it proves.
 
     Raises: SignOnRefused, ProviderUnavailable.
     """
-    provider = provider_of(config, now)
+    provider, issuer = provider_now(now), settings.OIDC_ISSUER
     # Before all else, errors too: an answer of another provider counts for nothing (RFC 9207 §2.4).
-    named = answer.get("iss")
-    if flow.issuer != config.issuer or (named is None and provider.names_itself):
+    named = answer.get("iss", "" if provider.names_itself else issuer)
+    if flow.issuer != issuer or named != issuer:
         raise SignOnRefused("issuer")
-    if named is not None and named != config.issuer:
-        raise SignOnRefused("issuer")
-    if "error" in answer:
-        raise SignOnRefused(_error_of(answer["error"]))
+    if (said := answer.get("error")) is not None:
+        # In the provider's own word if it is one (RFC 6749 §4.1.2.1).
+        is_word = 0 < len(said) <= 40 and said.replace("_", "").isalpha() and said.isascii()
+        raise SignOnRefused(f"provider_{said}" if is_word else "provider_error")
     code = answer.get("code", "")
     if not 0 < len(code) <= LONGEST_CODE or not tokens.is_plain(code):
         raise SignOnRefused("no_code")
-    granted = _exchange(code, flow.verifier, provider, config)
-
-    def keys(lacking: bool) -> Iterable[Key]:
-        return keys_of(config, now, lacking=lacking)
-
+    granted = _exchange(code, flow.verifier, provider)
     claims = tokens.verify(
         granted.get("id_token"),
-        config=config,
         nonce=flow.nonce,
         access_token=granted.get("access_token"),
-        keys=keys,
+        keys=lambda lacking: published_keys(now, lacking=lacking),
         now=now,
     )
     return Shown(claims, granted["id_token"], provider)
 
 
-def _exchange(code: str, verifier: str, provider: Provider, config: SignOn) -> dict[str, Any]:
+def _exchange(code: str, verifier: str, provider: Provider) -> dict[str, Any]:
     body = prepare_token_request(
         "authorization_code", redirect_uri=address_of(CALLBACK), code=code, code_verifier=verifier
     )
-    client, secret = config.client_id, client_secret()
+    client, secret = settings.OIDC_CLIENT_ID, client_secret()
     if provider.auth_method == "client_secret_basic":
         # Encoded first (RFC 6749 §2.3.1), which Authlib leaves to its caller.
         client, secret = quote(client, safe=""), quote(secret, safe="")
     auth = ClientAuth(client, secret, provider.auth_method)
     address, headers, body = auth.prepare("POST", provider.token, {"Content-Type": FORM}, body)
-    fetched = fetch(address, config=config, body=body, headers=headers)
+    fetched = fetch(address, body=body, headers=headers)
     if fetched.status != 200:
         raise SignOnRefused("code")
     return json_object(fetched.body)
-
-
-def _error_of(said: str) -> str:
-    """Return a reason for the provider's error, in its own word if it is one (RFC 6749 §4.1.2.1)."""
-    is_word = 0 < len(said) <= 40 and said.replace("_", "").isalpha() and said.isascii()
-    return f"provider_{said}" if is_word else "provider_error"
-
-
-def _octets(state: str) -> bytes:
-    return state.encode("utf-8", "surrogatepass")

@@ -5,6 +5,7 @@ import secrets
 from datetime import datetime
 from typing import Any, Final
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
@@ -13,16 +14,26 @@ from django.db import IntegrityError
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.environments import Environment
+from compliance.core.errors import Conflict
 from compliance.stores import sql
 from people import recording
-from people.errors import IdentityExists, IdentityTaken, LastWayIn, NoIdentity
 from people.models import ExternalIdentity, Person
-from people.sso.configuration import SignOn, is_only_way
+from people.sso.configuration import is_only_way
 from people.sso.tokens import Claims
 
 CREATOR: Final = Actor.system("single_sign_on")
 LONGEST_NAME: Final = 100
 CREATING: Final = 0x73736F  # "sso": the advisory lock under which people are made, one after the other
+
+
+class IdentityTaken(Conflict):
+    reason = "taken"
+    message = "This account of the identity provider signs in somebody else"
+
+
+class IdentityExists(Conflict):
+    reason = "linked"
+    message = "This person is linked to an account of the identity provider already: unlink it first"
 
 
 def user_of(*, issuer: str, subject: str) -> User | None:
@@ -56,14 +67,14 @@ def link(*, user: User, issuer: str, subject: str, via: str, actor: Actor, now: 
 
 
 def unlink(*, user: User, issuer: str, reason: str, by_person: bool, actor: Actor, now: datetime) -> None:
-    """End it. Raises: NoIdentity; LastWayIn if the person would shut themselves out."""
+    """End it. Raises: Conflict if there is none, or the person would shut themselves out."""
     with environments.use(Environment.LIVE), environments.atomic():
         user = User.objects.select_for_update(no_key=True).get(pk=user.pk)
         found = identity_of(user, issuer)
         if found is None:
-            raise NoIdentity()
+            raise Conflict("This person is not linked to the identity provider")
         if by_person and not may_unlink(user):
-            raise LastWayIn()
+            raise Conflict("You could not sign in any more: set a password first, or ask an operator")
         found.delete()
         metadata = {"issuer": issuer, "subject": found.subject, "reason": reason}
         text = f"Single sign-on of {user.username} unlinked"
@@ -75,7 +86,7 @@ def may_unlink(user: User) -> bool:
     return user.has_usable_password() and not is_only_way()
 
 
-def create(*, claims: Claims, config: SignOn, now: datetime) -> User:
+def create(*, claims: Claims, now: datetime) -> User:
     """Make a person for the account, without a password and in no tenant. Raises: IdentityTaken."""
     with environments.use(Environment.LIVE), environments.atomic():
         # Two accounts may claim one name at the same moment.
@@ -83,14 +94,8 @@ def create(*, claims: Claims, config: SignOn, now: datetime) -> User:
         user = User(username=_free_username(claims.values), email=_email(claims.values), is_staff=True)
         user.set_unusable_password()
         recording.store_new(user=user, actor=CREATOR, now=now)
-        link(
-            user=user,
-            issuer=config.issuer,
-            subject=claims.subject,
-            via="creation",
-            actor=CREATOR,
-            now=now,
-        )
+        account = {"issuer": settings.OIDC_ISSUER, "subject": claims.subject}
+        link(user=user, **account, via="creation", actor=CREATOR, now=now)
     return user
 
 

@@ -3,20 +3,23 @@
 from typing import Any, Final
 
 from authlib.common.urls import add_params_to_uri
+from django.conf import settings
 from django.http import HttpRequest
 
-from people.sso.configuration import address_of, sign_on
-from people.sso.provider import Provider
+from people.sso.configuration import address_of, is_on
+from people.sso.flow import Shown
 
 SIGN_ON: Final = "sign_on"
 LONGEST_HINT: Final = 4096
 
 
-def begin(request: HttpRequest, *, issuer: str, subject: str, id_token: str, provider: Provider) -> None:
+def begin(request: HttpRequest, *, shown: Shown) -> None:
     """Mark the session as one in which this account was shown."""
-    hint = id_token if len(id_token) <= LONGEST_HINT else ""
-    kept = {"issuer": issuer, "subject": subject, "id_token": hint, "end_session": provider.end_session}
-    request.session[SIGN_ON] = kept
+    request.session[SIGN_ON] = {
+        "issuer": settings.OIDC_ISSUER,
+        "id_token": shown.id_token if len(shown.id_token) <= LONGEST_HINT else "",
+        "end_session": shown.provider.end_session,
+    }
 
 
 def end(request: HttpRequest) -> None:
@@ -26,21 +29,17 @@ def end(request: HttpRequest) -> None:
 
 def facts(request: HttpRequest) -> dict[str, Any]:
     """Return what the audit log says of the sign-in: the issuer, if it was a single sign-on."""
-    found = _kept(request)
+    found = request.session.get(SIGN_ON)
     return {"sign_on": found["issuer"]} if found else {}
 
 
 def farewell(request: HttpRequest) -> str | None:
     """Return where to log out at the provider (RP-Initiated Logout 1.0); None where it offers that not."""
-    found, config = _kept(request), sign_on()
-    if not found or not found["end_session"] or config is None or found["issuer"] != config.issuer:
+    found = request.session.get(SIGN_ON)
+    if not found or not found["end_session"] or not is_on() or found["issuer"] != settings.OIDC_ISSUER:
         return None
     hint = [("id_token_hint", found["id_token"])] if found["id_token"] else []
+    client = ("client_id", settings.OIDC_CLIENT_ID)
     back = ("post_logout_redirect_uri", address_of("admin:login"))
-    address: str = add_params_to_uri(found["end_session"], [*hint, ("client_id", config.client_id), back])
+    address: str = add_params_to_uri(found["end_session"], [*hint, client, back])
     return address
-
-
-def _kept(request: HttpRequest) -> dict[str, Any]:
-    found: dict[str, Any] = request.session.get(SIGN_ON, {})
-    return found

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from compliance.core.bounded_cache import BoundedCache
+from django.conf import settings
+
 from compliance.core.circuit_breaker import CircuitBreaker
 from compliance.outbound import http_client
 from compliance.outbound.addresses import UrlPolicy
 from compliance.outbound.http_client import Download, RequestOptions, SendingFailed
-from people.errors import ProviderUnavailable
-from people.sso.configuration import SignOn, is_safe_address
+from people.sso.configuration import ProviderUnavailable, is_safe_address
 
 KEPT_FOR: Final = timedelta(hours=1)
 REFETCH_PAUSE: Final = timedelta(seconds=30)
@@ -57,8 +57,9 @@ class KeySet:
     refetched_at: datetime | None = None
 
 
-_providers: BoundedCache[str, Provider] = BoundedCache(4)
-_key_sets: BoundedCache[str, KeySet] = BoundedCache(4)
+_providers: dict[str, Provider] = {}
+_key_sets: dict[str, KeySet] = {}
+"""By issuer, of which there is one unless the settings change."""
 
 
 def forget() -> None:
@@ -68,37 +69,34 @@ def forget() -> None:
     circuit.succeeded()
 
 
-def provider_of(config: SignOn, now: datetime) -> Provider:
+def provider_now(now: datetime) -> Provider:
     """Return what the issuer says of itself, at most an hour old. Raises: ProviderUnavailable."""
-    kept = _providers.get(config.issuer)
-    if kept is not None and now - kept.fetched_at < KEPT_FOR:
-        return kept
-    found = _read(_json_of(config.issuer.rstrip("/") + WELL_KNOWN, config), config, now)
-    _providers.put(config.issuer, found)
-    return found
+    issuer = settings.OIDC_ISSUER
+    kept = _providers.get(issuer)
+    if kept is None or now - kept.fetched_at >= KEPT_FOR:
+        kept = _providers[issuer] = _read(_json_of(issuer.rstrip("/") + WELL_KNOWN), issuer, now)
+    return kept
 
 
-def keys_of(config: SignOn, now: datetime, *, lacking: bool = False) -> tuple[Key, ...]:
+def published_keys(now: datetime, *, lacking: bool = False) -> tuple[Key, ...]:
     """Return the issuer's keys, at most an hour old; `lacking`: fetched again, as one was not among them.
 
     They are not fetched again within half a minute. Raises: ProviderUnavailable.
     """
-    kept = _key_sets.get(config.issuer)
+    kept = _key_sets.get(settings.OIDC_ISSUER)
     if kept is not None and now - kept.fetched_at < KEPT_FOR:
         is_asked_again = kept.refetched_at is not None and now - kept.refetched_at < REFETCH_PAUSE
         if not lacking or is_asked_again:
             return kept.keys
-    listed = _json_of(provider_of(config, now).jwks, config).get("keys")
+    listed = _json_of(provider_now(now).jwks).get("keys")
     if not isinstance(listed, list) or len(listed) > MOST_KEYS:
         raise ProviderUnavailable("published no list of keys")
     keys = tuple(key for key in listed if isinstance(key, dict))
-    _key_sets.put(config.issuer, KeySet(keys, now, now if lacking else None))
+    _key_sets[settings.OIDC_ISSUER] = KeySet(keys, now, now if lacking else None)
     return keys
 
 
-def fetch(
-    url: str, *, config: SignOn, body: str | None = None, headers: Mapping[str, str] | None = None
-) -> Download:
+def fetch(url: str, *, body: str | None = None, headers: Mapping[str, str] | None = None) -> Download:
     """GET the address, or POST `body` to it, within `OIDC_TIMEOUT_SECONDS`. Raises: ProviderUnavailable."""
     if not is_safe_address(url):
         raise ProviderUnavailable("named an address without HTTPS")
@@ -108,7 +106,7 @@ def fetch(
                 url,
                 headers={"Accept": "application/json", **(headers or {})},
                 most_bytes=MAX_BYTES,
-                options=RequestOptions(POLICY, config.timeout_seconds, config.ca_file),
+                options=RequestOptions(POLICY, settings.OIDC_TIMEOUT_SECONDS, settings.OIDC_CA_FILE or None),
                 body=None if body is None else body.encode(),
             )
         except SendingFailed as error:
@@ -129,16 +127,16 @@ def json_object(body: bytes) -> dict[str, Any]:
     return found
 
 
-def _json_of(url: str, config: SignOn) -> dict[str, Any]:
-    fetched = fetch(url, config=config)
+def _json_of(url: str) -> dict[str, Any]:
+    fetched = fetch(url)
     if fetched.status != 200:
         raise ProviderUnavailable(f"answered {fetched.status}")
     return json_object(fetched.body)
 
 
-def _read(document: dict[str, Any], config: SignOn, now: datetime) -> Provider:
+def _read(document: dict[str, Any], issuer: str, now: datetime) -> Provider:
     # Compared to the letter (Discovery §4.3): a document that names another issuer does not count.
-    if document.get("issuer") != config.issuer:
+    if document.get("issuer") != issuer:
         raise ProviderUnavailable("says that it is another issuer")
     addresses = {}
     for name in ("authorization_endpoint", "token_endpoint", "jwks_uri", "end_session_endpoint"):

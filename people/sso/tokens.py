@@ -7,17 +7,20 @@ from typing import Any, Final
 
 import jwt
 from authlib.oidc.core import CodeIDToken
+from django.conf import settings
 from joserfc.errors import JoseError
 from jwt.types import Options
 
-from people.errors import SignOnRefused
-from people.sso.configuration import SignOn
+from compliance.core.errors import Forbidden
 from people.sso.provider import Key
 
 LEEWAY_SECONDS: Final = 60
 LONGEST_TOKEN: Final = 64 * 1024
 SMALLEST_RSA_KEY: Final = 2048
 LONGEST_SUBJECT: Final = 255
+
+CLAIMS: Final = frozenset({"iss", "aud", "azp", "sub", "exp", "nbf", "iat", "nonce"})
+"""Those that a refusal names."""
 
 # Of public keys alone: a key that the provider publishes never serves as the secret of an HMAC.
 KEY_TYPES: Final = {
@@ -37,6 +40,16 @@ SIGNATURE_ALONE: Final[Options] = {
 }
 
 
+class SignOnRefused(Forbidden):
+    """A single sign-on that is refused; `reason` names the cause in the audit log."""
+
+    message = "This sign-in was refused"
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__()
+
+
 @dataclass(frozen=True)
 class Claims:
     """What a verified ID token says; `subject` names the account at the provider, for ever."""
@@ -48,7 +61,6 @@ class Claims:
 def verify(
     token: object,
     *,
-    config: SignOn,
     nonce: str,
     access_token: object,
     keys: Callable[[bool], Iterable[Key]],
@@ -60,7 +72,7 @@ def verify(
     """
     if not isinstance(token, str) or len(token) > LONGEST_TOKEN:
         raise SignOnRefused("no_id_token")
-    algorithm, kid = _header(token, config)
+    algorithm, kid = _header(token)
     for lacking in (False, True):
         candidates = [key for key in keys(lacking) if _fits(key, algorithm, kid)]
         if candidates:
@@ -69,25 +81,35 @@ def verify(
     if len(candidates) != 1:
         raise SignOnRefused("unknown_key")
     values, header = _opened(token, candidates[0], algorithm)
-    wanted = {"nonce": nonce, "client_id": config.client_id, "access_token": access_token}
-    found = CodeIDToken(values, header, _options(config), wanted)
+    wanted = {"nonce": nonce, "client_id": settings.OIDC_CLIENT_ID, "access_token": access_token}
+    options = {
+        "iss": {"essential": True, "value": settings.OIDC_ISSUER},
+        "aud": {"essential": True, "value": settings.OIDC_CLIENT_ID},
+        "sub": {"essential": True},
+    }
     try:
-        found.validate(now=int(now.timestamp()), leeway=LEEWAY_SECONDS)
+        CodeIDToken(values, header, options, wanted).validate(now=int(now.timestamp()), leeway=LEEWAY_SECONDS)
     except JoseError as error:
-        raise SignOnRefused(_reason(error)) from error
+        claim = getattr(error, "claim", None)
+        if claim in CLAIMS:
+            raise SignOnRefused(f"claim_{claim}") from error
+        raise SignOnRefused("expired" if error.error == "expired_token" else "claims") from error
     except (TypeError, ValueError, ArithmeticError) as error:
         raise SignOnRefused("malformed_token") from error
-    return Claims(_subject(values), values)
+    subject = values["sub"]
+    if not isinstance(subject, str) or not 0 < len(subject) <= LONGEST_SUBJECT or not is_plain(subject):
+        raise SignOnRefused("claim_sub")
+    return Claims(subject, values)
 
 
-def _header(token: str, config: SignOn) -> tuple[str, str | None]:
+def _header(token: str) -> tuple[str, str | None]:
     """Return algorithm and key id, which nobody has vouched for yet."""
     try:
         header = jwt.get_unverified_header(token)
     except (jwt.PyJWTError, ValueError, RecursionError) as error:
         raise SignOnRefused("malformed_token") from error
     algorithm, kid = header.get("alg"), header.get("kid")
-    if algorithm not in config.algorithms or algorithm not in KEY_TYPES:
+    if algorithm not in settings.OIDC_ALGORITHMS or algorithm not in KEY_TYPES:
         raise SignOnRefused("algorithm")
     if kid is not None and not isinstance(kid, str):
         raise SignOnRefused("malformed_token")
@@ -113,31 +135,6 @@ def _opened(token: str, key: Key, algorithm: str) -> tuple[dict[str, Any], dict[
     except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as error:
         raise SignOnRefused("signature") from error
     return opened["payload"], opened["header"]
-
-
-def _options(config: SignOn) -> dict[str, Any]:
-    return {
-        "iss": {"essential": True, "value": config.issuer},
-        "aud": {"essential": True, "value": config.client_id},
-        "sub": {"essential": True},
-    }
-
-
-def _reason(error: JoseError) -> str:
-    """Name what is wrong: the claim, or that the token is over."""
-    claim = getattr(error, "claim", None)
-    return (
-        f"claim_{claim}"
-        if claim in {"iss", "aud", "azp", "sub", "exp", "nbf", "iat", "nonce"}
-        else ("expired" if error.error == "expired_token" else "claims")
-    )
-
-
-def _subject(values: dict[str, Any]) -> str:
-    subject = values["sub"]
-    if not isinstance(subject, str) or not 0 < len(subject) <= LONGEST_SUBJECT or not is_plain(subject):
-        raise SignOnRefused("claim_sub")
-    return subject
 
 
 def is_plain(text: str) -> bool:

@@ -14,7 +14,7 @@ from auditlog.models import AuditEntry
 from compliance.core.clock import now
 from compliance.tests.console import actor_id_of, console_of, make_operator, make_staff
 from people.doors import links
-from people.errors import LinkIsOver
+from people.doors.links import LinkIsOver
 from people.models import OneTimeLink
 from people.tests.authenticators import ACTOR, make_authenticator
 from people.tests.test_identity import about

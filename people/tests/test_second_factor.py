@@ -14,7 +14,6 @@ from django.test import Client
 from django.urls import reverse
 
 from auditlog.models import AuditEntry
-from auditlog.tests.factories import facts_of
 from auditlog.vocabulary import SERVICE_TENANT_ID
 from compliance.tests.console import console_of, make_operator, make_staff
 from people.doors import second_factor
@@ -165,27 +164,6 @@ def test_code_is_not_asked_of_those_who_showed_no_password_or_an_old_one(root: U
         assert not is_signed_in(browser)
 
 
-def test_whoever_has_an_app_cannot_set_up_another_with_the_password_alone(required: None, root: User) -> None:
-    make_authenticator(root)
-    client = Client()
-    show_password(client, root)
-
-    assert target(client.get(ENROL)) == SIGN_IN
-    assert target(client.post(ENROL, {"code": "000000"})) == SIGN_IN
-
-
-def test_second_app_is_not_set_up_by_somebody_who_began_before_the_first(required: None, root: User) -> None:
-    client = Client()
-    show_password(client, root)
-    code = offered_code(client, "enrol_app")
-    make_authenticator(root)
-
-    client.post(ENROL, {"code": code})
-
-    assert not is_signed_in(client)
-    assert Authenticator.objects.filter(type="totp").count() == 1
-
-
 def test_session_from_before_the_requirement_has_no_rights(required: None, root: User) -> None:
     client = console_of(root)
 
@@ -210,18 +188,6 @@ def test_deployment_without_it_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> 
 
     assert "people.W001" in loose
     assert "people.E001" in odd
-
-
-def test_operator_resets_a_lost_app_with_a_reason(root: User) -> None:
-    kim = make_staff("kim")
-    make_authenticator(kim)
-
-    url = reverse("admin:auth_user_reset_second_factor", args=[kim.pk])
-    console_of(root).post(url, {"reason": "phone lost, came in person"})
-
-    assert not Authenticator.objects.exists()
-    entry = AuditEntry.objects.of_type("person.second_factor_removed").get()
-    assert facts_of(entry) == {"reason": "phone lost, came in person"}
 
 
 def test_command_resets_it_for_the_last_operator(root: User) -> None:

@@ -1,5 +1,6 @@
 """Security keys: registered and removed by somebody who just proved who they are, used at the second step."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -87,10 +88,11 @@ def test_operator_without_a_factor_registers_a_key_while_signing_in(required: No
     assert types_of(root) == ["person.security_key_added", "person.signed_in"]
 
 
-def test_whoever_has_a_key_cannot_set_up_another_factor_with_the_password_alone(
-    required: None, root: User
+@pytest.mark.parametrize("make", [make_security_key, make_authenticator])
+def test_whoever_has_a_factor_cannot_set_up_another_with_the_password_alone(
+    required: None, root: User, make: Callable[[User], object]
 ) -> None:
-    make_security_key(root)
+    make(root)
     client = Client()
     show_password(client, root)
 

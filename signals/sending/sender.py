@@ -41,10 +41,6 @@ class SignalSender(SendingLoop[ClaimedStream, PushResult]):
     def poll_seconds(self) -> float:
         return settings.SIGNALS_POLL_SECONDS
 
-    @property
-    def timeout_seconds(self) -> float:
-        return settings.SIGNALS_TIMEOUT_SECONDS
-
     def upkeep(self) -> None:
         if following.follow(now=self.now()) == following.ROUND:
             self.awake.set()

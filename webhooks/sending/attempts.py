@@ -62,12 +62,6 @@ class AttemptResult:
             return DeliveryStatus.SUCCEEDED
         return DeliveryStatus.PENDING if self.retry_at else DeliveryStatus.FAILED
 
-    @property
-    def changes_health(self) -> bool:
-        """Return whether the webhook's failure counts or pace must be written."""
-        changes_pace = Pace.of(self.outcome.duration) != self.attempt.pace
-        return self.attempt.had_failures or not self.outcome.succeeded or changes_pace
-
 
 def send(attempt: ClaimedAttempt) -> Outcome:
     """Make the request; takes at most WEBHOOK_TIMEOUT_SECONDS and uses no database."""

@@ -24,24 +24,23 @@ def formed(body: bytes, form: Format) -> bytes:
     if form is Format.STANDARD:
         return body
     envelope = orjson.loads(body)
-    shown = _cloud_event(envelope) if form is Format.CLOUDEVENTS else {"text": _message(envelope)}
-    return orjson.dumps(shown)
-
-
-def _cloud_event(envelope: dict[str, Any]) -> dict[str, Any]:
-    """Return a CloudEvents 1.0 event in JSON; `subject` is the agent. Source: CloudEvents 1.0.2, §3."""
+    if form is Format.SLACK:
+        return orjson.dumps({"text": _message(envelope)})
+    # CloudEvents 1.0.2, §3; `subject` is the agent.
     agent_id = envelope["data"].get("agent_id")
-    return {
-        "specversion": "1.0",
-        "id": envelope["id"],
-        "source": settings.BASE_URL,
-        "type": envelope["event"],
-        **({"subject": agent_id} if agent_id else {}),
-        "time": envelope["created_at"],
-        "datacontenttype": "application/json",
-        "environment": environments.current().value,
-        "data": envelope["data"],
-    }
+    return orjson.dumps(
+        {
+            "specversion": "1.0",
+            "id": envelope["id"],
+            "source": settings.BASE_URL,
+            "type": envelope["event"],
+            **({"subject": agent_id} if agent_id else {}),
+            "time": envelope["created_at"],
+            "datacontenttype": "application/json",
+            "environment": environments.current().value,
+            "data": envelope["data"],
+        }
+    )
 
 
 def _message(envelope: dict[str, Any]) -> str:

@@ -46,7 +46,13 @@ def record(results: Sequence[AttemptResult], *, now: datetime) -> list[AttemptRe
     """
     with environments.atomic():
         # Webhooks are locked before deliveries, as everywhere, and only those whose health changes.
-        changed = {result.attempt.webhook_id for result in results if result.changes_health}
+        changed = {
+            result.attempt.webhook_id
+            for result in results
+            if result.attempt.had_failures
+            or not result.outcome.succeeded
+            or Pace.of(result.outcome.duration) != result.attempt.pace
+        }
         webhooks = list(Webhook.objects.filter(id__in=changed).locked(skip=True).order_by("id"))
         busy = changed - {webhook.id for webhook in webhooks}
         postponed = [result for result in results if result.attempt.webhook_id in busy]

@@ -42,10 +42,6 @@ class Sender(SendingLoop[ClaimedAttempt, AttemptResult]):
             seconds = min(seconds, (self._retries[0] - self.now()).total_seconds())
         return max(0.0, seconds)
 
-    @property
-    def timeout_seconds(self) -> float:
-        return settings.WEBHOOK_TIMEOUT_SECONDS
-
     def upkeep(self) -> None:
         if time.monotonic() - self._cleaned_up >= CLEAN_UP_SECONDS:
             claims.clean_up(now=self.now())

@@ -5,6 +5,9 @@ from typing import Any
 import pytest
 
 from compliance.core.clock import now
+from compliance.tests.client import ApiClient
+from tenancy.models import Tenant
+from tenancy.tests.factories import make_key, make_tenant
 from webhooks.models import Delivery
 
 
@@ -20,6 +23,17 @@ def loopback(strict: None, settings: Any) -> None:
     """Plain HTTP and private addresses allowed."""
     settings.WEBHOOK_ALLOW_HTTP = True
     settings.WEBHOOK_ALLOW_PRIVATE_ADDRESSES = True
+
+
+@pytest.fixture
+def tenant() -> Tenant:
+    return make_tenant()
+
+
+@pytest.fixture
+def client(api: ApiClient, tenant: Tenant) -> ApiClient:
+    """A client with a key of the tenant that has every scope."""
+    return api.as_key(make_key(tenant))
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from compliance.core.clock import now
 from compliance.outbound.tests.receivers import answer, receiving
 from compliance.tests.client import ApiClient
 from tenancy.models import Tenant
-from tenancy.tests.factories import make_key, make_tenant
+from tenancy.tests.factories import make_tenant
 from webhooks import services
 from webhooks.models import Delivery, Webhook
 from webhooks.sending import signature
@@ -29,16 +29,6 @@ START = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
 
 def path(webhook: Webhook, query: str = "") -> str:
     return f"/v1/webhooks/{webhook.id}/deliveries{query}"
-
-
-@pytest.fixture
-def tenant() -> Tenant:
-    return make_tenant()
-
-
-@pytest.fixture
-def client(api: ApiClient, tenant: Tenant) -> ApiClient:
-    return api.as_key(make_key(tenant))
 
 
 def test_delivery_is_shown_with_its_attempts(client: ApiClient, tenant: Tenant, loopback: None) -> None:
@@ -93,16 +83,6 @@ def test_pages_lose_and_repeat_nothing(client: ApiClient, tenant: Tenant) -> Non
     assert (body["has_next_page"], body["next_cursor"]) == (False, None)
 
 
-def test_plain_time_is_a_cursor(client: ApiClient, tenant: Tenant) -> None:
-    webhook = make_webhook(tenant)
-    older = make_delivery(webhook, at=START)
-    make_delivery(webhook, at=START + timedelta(hours=1))
-
-    body = client.get(path(webhook, "?before=2026-11-20T09:30:00Z")).json()
-
-    assert [row["id"] for row in body["data"]] == [str(older.id)]
-
-
 def test_history_is_filtered_by_event_and_status(client: ApiClient, tenant: Tenant) -> None:
     webhook = make_webhook(tenant, events=["certificate.revoked", "risk.alert"])
     failed = make_finished_delivery(webhook, "failed")
@@ -137,13 +117,12 @@ def redelivery_path(delivery: Delivery) -> str:
 
 @pytest.mark.parametrize("status", ["succeeded", "failed", "cancelled"])
 def test_same_event_goes_out_again_as_a_delivery_of_its_own(
-    api: ApiClient, loopback: None, status: str
+    client: ApiClient, tenant: Tenant, loopback: None, status: str
 ) -> None:
-    tenant = make_tenant()
     with receiving(answer(200)) as receiver:
         delivery = make_finished_delivery(make_webhook(tenant, receiver.url), status)
 
-        response = api.as_key(make_key(tenant)).post(redelivery_path(delivery))
+        response = client.post(redelivery_path(delivery))
         again = Delivery.objects.get(trigger="redelivery", webhook=delivery.webhook)
         deliver(now())
 
@@ -154,24 +133,13 @@ def test_same_event_goes_out_again_as_a_delivery_of_its_own(
     assert receiver.received[0].body == bytes(delivery.message.body)
     delivery.refresh_from_db()
     assert delivery.status == status
-
-
-def test_redelivery_is_audited(api: ApiClient) -> None:
-    tenant = make_tenant()
-    delivery = make_finished_delivery(make_webhook(tenant), "failed")
-
-    api.as_key(make_key(tenant)).post(redelivery_path(delivery))
-
     (entry,) = AuditEntry.objects.for_tenant(tenant.id).of_type("webhook.redelivered")
     assert entry.affected_id == str(delivery.webhook_id)
-    assert entry.metadata is not None
-    assert entry.metadata["event_id"] == str(delivery.message_id)
+    assert (entry.metadata or {})["event_id"] == str(delivery.message_id)
 
 
-def test_delivery_under_way_is_not_sent_twice(api: ApiClient) -> None:
-    tenant = make_tenant()
+def test_delivery_under_way_is_not_sent_twice(client: ApiClient, tenant: Tenant) -> None:
     delivery = make_delivery(make_webhook(tenant))
-    client = api.as_key(make_key(tenant))
 
     pending = client.post(redelivery_path(delivery))
     claimed(delivery, now())
@@ -181,19 +149,16 @@ def test_delivery_under_way_is_not_sent_twice(api: ApiClient) -> None:
     assert pending.json() == {"error": "Delivery is still under way"}
 
 
-def test_inactive_webhook_gets_nothing_again(api: ApiClient) -> None:
-    tenant = make_tenant()
+def test_inactive_webhook_gets_nothing_again(client: ApiClient, tenant: Tenant) -> None:
     delivery = make_finished_delivery(make_webhook(tenant), "failed")
     Webhook.objects.filter(id=delivery.webhook_id).update(active=False)
 
-    assert api.as_key(make_key(tenant)).post(redelivery_path(delivery)).status_code == 422
+    assert client.post(redelivery_path(delivery)).status_code == 422
 
 
-def test_delivery_of_another_webhook_is_not_found(api: ApiClient) -> None:
-    tenant = make_tenant()
+def test_delivery_of_another_webhook_is_not_found(client: ApiClient, tenant: Tenant) -> None:
     delivery = make_finished_delivery(make_webhook(tenant), "failed")
     other = make_webhook(tenant)
-    client = api.as_key(make_key(tenant))
 
     crossed = client.post(f"/v1/webhooks/{other.id}/deliveries/{delivery.id}/redeliver")
     nonsense = client.post(f"/v1/webhooks/{other.id}/deliveries/x/redeliver")
@@ -227,9 +192,7 @@ def test_recovery_takes_each_event_whose_last_delivery_failed() -> None:
 # --- `POST /v1/webhooks/{id}/rotate-secret` --------------------------------------------------------
 
 
-def test_new_secret_is_shown_once_and_signs(api: ApiClient, loopback: None) -> None:
-    tenant = make_tenant()
-    client = api.as_key(make_key(tenant))
+def test_new_secret_is_shown_once_and_signs(client: ApiClient, tenant: Tenant, loopback: None) -> None:
     with receiving(answer(200)) as receiver:
         webhook, old = make_webhook_with_secret(tenant, receiver.url)
 
@@ -247,6 +210,8 @@ def test_new_secret_is_shown_once_and_signs(api: ApiClient, loopback: None) -> N
     shown = client.get(f"/v1/webhooks/{webhook.id}").json()["data"]
     assert shown["secret_hint"] == data["secret_hint"]
     assert "secret" not in shown
+    (entry,) = AuditEntry.objects.for_tenant(tenant.id).of_type("webhook.secret_rotated")
+    assert data["secret"] not in f"{entry.description} {entry.metadata}"
 
 
 def test_old_secret_signs_beside_the_new_one_until_its_time(loopback: None) -> None:
@@ -274,14 +239,11 @@ def test_old_secret_signs_beside_the_new_one_until_its_time(loopback: None) -> N
     assert " " not in after.headers["webhook-signature"]
 
 
-def test_leaked_secret_signs_nothing_more(api: ApiClient, loopback: None) -> None:
-    tenant = make_tenant()
+def test_leaked_secret_signs_nothing_more(client: ApiClient, tenant: Tenant, loopback: None) -> None:
     with receiving(answer(200)) as receiver:
         webhook = make_webhook(tenant, receiver.url)
 
-        response = api.as_key(make_key(tenant)).post(
-            f"/v1/webhooks/{webhook.id}/rotate-secret", {"overlap_seconds": 0}
-        )
+        response = client.post(f"/v1/webhooks/{webhook.id}/rotate-secret", {"overlap_seconds": 0})
         make_delivery(webhook)
         deliver(now())
 
@@ -289,13 +251,3 @@ def test_leaked_secret_signs_nothing_more(api: ApiClient, loopback: None) -> Non
     assert "x-service-signature-previous" not in receiver.received[0].headers
     webhook.refresh_from_db()
     assert webhook.previous_secret is None
-
-
-def test_rotation_is_audited_without_the_secret(api: ApiClient) -> None:
-    tenant = make_tenant()
-    webhook = make_webhook(tenant)
-
-    data = api.as_key(make_key(tenant)).post(f"/v1/webhooks/{webhook.id}/rotate-secret").json()["data"]
-
-    (entry,) = AuditEntry.objects.for_tenant(tenant.id).of_type("webhook.secret_rotated")
-    assert data["secret"] not in f"{entry.description} {entry.metadata}"

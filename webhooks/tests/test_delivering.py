@@ -1,6 +1,5 @@
 """From the queue to a real receiver: attempts, retries, leases, slots."""
 
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -54,20 +53,6 @@ def test_event_arrives_signed_with_its_exact_bytes(receiver: Receiver) -> None:
     assert received.headers["x-service-signature"] == signature.sign(received.body, secret)
     assert received.headers["content-type"] == "application/json"
     assert received.headers["user-agent"] == "service-webhooks/1.0"
-
-
-def test_envelope_is_as_specified(receiver: Receiver) -> None:
-    delivery = make_delivery(make_webhook(make_tenant(), receiver.url), at=START)
-
-    deliver(START)
-
-    envelope = json.loads(receiver.received[0].body)
-    assert envelope == {
-        "id": str(delivery.message_id),
-        "event": "certificate.revoked",
-        "created_at": "2026-11-20T09:00:00Z",
-        "data": {"serial_number": "ab"},
-    }
 
 
 def test_standard_webhooks_headers_stand_beside_the_specified_one(receiver: Receiver) -> None:

@@ -12,7 +12,7 @@ from compliance.outbound.http_client import Outcome
 from compliance.tests.client import ApiClient
 from compliance.tests.console import console_of, make_member
 from tenancy.models import Role, Tenant
-from tenancy.tests.factories import make_key, make_tenant
+from tenancy.tests.factories import make_tenant
 from webhooks import services
 from webhooks.models import Delivery, Webhook
 from webhooks.tests.factories import ACTOR, make_delivery, make_webhook
@@ -108,10 +108,8 @@ def test_failed_attempts_that_are_retried_do_not_disable() -> None:
     assert (webhook.failed_deliveries, webhook.active) == (0, True)
 
 
-def test_history_audit_log_and_api_tell_of_it(api: ApiClient) -> None:
-    tenant = make_tenant()
+def test_history_audit_log_and_api_tell_of_it(client: ApiClient, tenant: Tenant) -> None:
     webhook = disabled(tenant)
-    client = api.as_key(make_key(tenant))
 
     note = client.get(f"/v1/webhooks/{webhook.id}/deliveries?event=webhook.disabled").json()["data"]
     shown = client.get(f"/v1/webhooks/{webhook.id}").json()["data"]
@@ -138,10 +136,8 @@ def test_console_shows_it_first() -> None:
     assert "disabled by the service" in rows
 
 
-def test_what_waited_is_recovered_once_it_is_on_again(api: ApiClient) -> None:
-    tenant = make_tenant()
+def test_what_waited_is_recovered_once_it_is_on_again(client: ApiClient, tenant: Tenant) -> None:
     webhook = disabled(tenant)
-    client = api.as_key(make_key(tenant))
     since = {"since": START.isoformat()}
     refused = client.post(f"/v1/webhooks/{webhook.id}/recover", since)
 

@@ -26,7 +26,7 @@ from compliance.outbound.http_client import Outcome, RequestOptions
 from compliance.outbound.tests.receivers import Receiver, answer, receiving
 from compliance.tests.client import ApiClient
 from tenancy.models import Tenant
-from tenancy.tests.factories import make_key, make_tenant
+from tenancy.tests.factories import make_key
 from webhooks import publishing
 from webhooks.models import Format, Webhook
 from webhooks.openapi import EXAMPLE_DATA
@@ -37,11 +37,6 @@ from webhooks.tests.steps import deliver
 from webhooks.vocabulary import EventName
 
 AGENT = str(uuid4())
-
-
-@pytest.fixture
-def tenant() -> Tenant:
-    return make_tenant()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ bytes: the generator keeps state that threads would share.
 """
 
 import hashlib
-from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -19,10 +18,8 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from drf_spectacular.views import SpectacularSwaggerView
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.request import Request
-from rest_framework.throttling import BaseThrottle
 
 from compliance.api.rest.renderers import FastJSONRenderer
-from compliance.api.rest.throttling import PublicThrottle
 from compliance.api.rest.views import PublicView
 
 MAX_AGE_SECONDS = 300
@@ -47,7 +44,7 @@ def draw() -> dict[str, Text]:
 class DescribingView(PublicView):
     """A view whose answers are no JSON of ours; its errors are the envelope all the same."""
 
-    throttle_classes: Sequence[type[BaseThrottle]] = (PublicThrottle,)
+    bucket = "public"
 
     def handle_exception(self, exc: Exception) -> Any:
         self.request.accepted_renderer = FastJSONRenderer()

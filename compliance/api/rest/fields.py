@@ -26,13 +26,22 @@ class IdField(serializers.Field[Any, Any, Any, Any]):
         return parsed
 
 
-class StrictBooleanField(serializers.BooleanField):
-    """true or false, not their look-alikes."""
+class OfJson(serializers.Field[Any, Any, Any, Any]):
+    """Base of the fields that take a value of `json_types` alone, and not what looks like one."""
 
-    def to_internal_value(self, data: Any) -> bool:
-        if not isinstance(data, bool):
+    json_types: ClassVar[tuple[type, ...]]
+
+    def to_internal_value(self, data: Any) -> Any:
+        # The type itself: true is an int to `isinstance`.
+        if type(data) not in self.json_types:
             self.fail("invalid", input=data)
-        return data
+        return super().to_internal_value(data)
+
+
+class StrictBooleanField(OfJson, serializers.BooleanField):
+    """true or false."""
+
+    json_types = (bool,)
 
 
 @extend_schema_field({"type": "boolean", "enum": [True]})
@@ -45,16 +54,13 @@ class TrueField(StrictBooleanField):
         return True
 
 
-class StrictCharField(serializers.CharField):
+class StrictCharField(OfJson, serializers.CharField):
     """A JSON string; numbers and booleans are refused, white space is kept."""
+
+    json_types = (str,)
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(trim_whitespace=False, **kwargs)
-
-    def to_internal_value(self, data: Any) -> str:
-        if not isinstance(data, str):
-            self.fail("invalid")
-        return super().to_internal_value(data)
 
 
 class StrictDateTimeField(serializers.DateTimeField):
@@ -66,22 +72,16 @@ class StrictDateTimeField(serializers.DateTimeField):
         return super().to_internal_value(value)
 
 
-class StrictFloatField(serializers.FloatField):
+class StrictFloatField(OfJson, serializers.FloatField):
     """A JSON number; numeric strings and booleans are refused."""
 
-    def to_internal_value(self, data: Any) -> float:
-        if isinstance(data, bool) or not isinstance(data, int | float):
-            self.fail("invalid")
-        return super().to_internal_value(data)
+    json_types = (int, float)
 
 
-class StrictIntegerField(serializers.IntegerField):
+class StrictIntegerField(OfJson, serializers.IntegerField):
     """A JSON number without fraction or exponent; 3600.0, "3600" and true are refused."""
 
-    def to_internal_value(self, data: Any) -> int:
-        if isinstance(data, bool) or not isinstance(data, int):
-            self.fail("invalid")
-        return int(super().to_internal_value(data))
+    json_types = (int,)
 
 
 @extend_schema_field({"type": "number", "format": "double", "minimum": 0, "exclusiveMinimum": True})

@@ -8,7 +8,7 @@ from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
-from rest_framework.utils.mediatypes import _MediaType, media_type_matches
+from rest_framework.utils.mediatypes import media_type_matches
 
 OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
 
@@ -58,17 +58,3 @@ class AlwaysFirstRenderer(BaseContentNegotiation):
         self, request: Request, renderers: Any, format_suffix: str | None = None
     ) -> tuple[BaseRenderer, str]:
         return renderers[0], renderers[0].media_type
-
-
-def accepted_types(accept: str) -> list[str]:
-    """The media types of an `Accept` header, most wanted first (RFC 9110 §12.5.1); q=0 left out."""
-    weighted: list[tuple[float, int, str]] = []
-    for position, part in enumerate(filter(None, (piece.strip() for piece in accept.split(",")))):
-        media = _MediaType(part)
-        try:
-            quality = float(media.params.get("q", 1))
-        except (TypeError, ValueError):
-            quality = 1.0
-        if quality > 0:
-            weighted.append((-quality, position, f"{media.main_type}/{media.sub_type}".lower()))
-    return [media_type for _, _, media_type in sorted(weighted)]

@@ -105,15 +105,16 @@ def enveloped(serializer: type[serializers.Serializer[Any]], *, many: bool = Fal
 
 
 @cache
-def paged(serializer: type[serializers.Serializer[Any]], *, tells_next: bool | None = False) -> Any:
-    """The schema of a page: `{"data": […], "next_cursor": …}`, with `has_next_page` if `tells_next`.
+def paged(serializer: type[serializers.Serializer[Any]], *, always_tells: bool = True) -> Any:
+    """The schema of a page: `{"data": […], "has_next_page": …, "next_cursor": …}`.
 
-    `tells_next` None: only where the list is read oldest first.
+    Unless it `always_tells`, `has_next_page` is there only where the list is read oldest first.
     """
-    fields: dict[str, Any] = {"data": serializer(many=True)}
-    if tells_next is not False:
-        fields["has_next_page"] = serializers.BooleanField(required=bool(tells_next))
-    fields["next_cursor"] = serializers.CharField(allow_null=True)
+    fields: dict[str, Any] = {
+        "data": serializer(many=True),
+        "has_next_page": serializers.BooleanField(required=always_tells),
+        "next_cursor": serializers.CharField(allow_null=True),
+    }
     return inline_serializer(f"{serializer.__name__.removesuffix('Serializer')}Page", fields)
 
 

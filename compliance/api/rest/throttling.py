@@ -30,19 +30,20 @@ def count_the_rest(request: Request, bucket: str, count: int) -> None:
 
 
 class WindowThrottle(BaseThrottle):
-    """Base of the throttles: a subclass names its bucket.
+    """Counts a view's requests against the limit that its `bucket` names; without one it counts nothing.
 
     It counts the API key, or the client address of a request without one; of a key, what its tenant sends to
     be stored as well.
     """
 
-    bucket = ""
-
     def allow_request(self, request: Request, view: Any) -> bool:
+        bucket = view.bucket
+        if bucket is None:
+            return True
         key, octets = credential_of(request), body_octets(request)
         identity = str(key.id) if key else gate.client_address(GateRequest.of(request))
-        self.limit = hit(self.bucket, identity, cost=cost_of(octets, self.bucket))
-        if self.limit.allowed and key and octets and self.bucket in COUNTED_BY_OCTETS:
+        self.limit = hit(bucket, identity, cost=cost_of(octets, bucket))
+        if self.limit.allowed and key and octets and bucket in COUNTED_BY_OCTETS:
             sent = hit(*sender_of(environments.current(), key), cost=octets)
             self.limit = self.limit if sent.allowed else sent
         request.rate_limit = self.limit  # type: ignore[attr-defined]
@@ -50,33 +51,3 @@ class WindowThrottle(BaseThrottle):
 
     def wait(self) -> float:
         return self.limit.retry_after
-
-
-class VerifyThrottle(WindowThrottle):
-    """100 requests in 60 s for each client address (interface specification, Limits)."""
-
-    bucket = "verify"
-
-
-class PublicThrottle(WindowThrottle):
-    """The other endpoints that need no credentials, for each client address."""
-
-    bucket = "public"
-
-
-class KeyThrottle(WindowThrottle):
-    """Authenticated calls, for each API key."""
-
-    bucket = "key"
-
-
-class EventsThrottle(WindowThrottle):
-    """Event ingest, for each API key, apart from its other calls."""
-
-    bucket = "events"
-
-
-class GatewayThrottle(WindowThrottle):
-    """Decisions for gateways, for each API key: one for each request that passes the gateway."""
-
-    bucket = "gateway"

@@ -11,7 +11,6 @@ from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer, Serializer
-from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
 from rest_framework.viewsets import ViewSet
 
@@ -20,7 +19,6 @@ from compliance.api.endpoint import PUBLIC_HEADERS
 from compliance.api.gate import GateRequest, Scope
 from compliance.api.idempotency import idempotent
 from compliance.api.rest.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
-from compliance.api.rest.throttling import PublicThrottle
 from compliance.core.errors import Invalid
 
 
@@ -29,6 +27,8 @@ class LimitedView(APIView):
 
     http_method_names = ["get", "post", "patch", "delete", "head"]
     ignores_unknown_parameters: ClassVar[bool] = False
+    bucket: str | None = "key"
+    """The rate limit that counts its requests, a key of `RATE_LIMITS`; None: they are not counted."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Refuse query parameters that are repeated or, under `/v1`, that the operation does not declare.
@@ -160,8 +160,7 @@ def listing(
 ) -> Callable[[Callable[..., Any]], Any]:
     """An `operation` that answers a page of rows, newest first, from `before` on, `limit` at most."""
     parameters = [*parameters, BEFORE, LIMIT]
-    answer = paged(rows, tells_next=True)
-    return operation(operation_id, summary, scope, answer, parameters=parameters, **described)
+    return operation(operation_id, summary, scope, paged(rows), parameters=parameters, **described)
 
 
 class PublicView(LimitedView):
@@ -169,7 +168,7 @@ class PublicView(LimitedView):
 
     authentication_classes = ()
     permission_classes = ()
-    throttle_classes: Sequence[type[BaseThrottle]] = ()
+    bucket: str | None = None
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         response = super().finalize_response(request, response, *args, **kwargs)
@@ -182,7 +181,7 @@ class PublicView(LimitedView):
 class PublicViewSet(PublicView, ViewSet):
     """A resource that needs no credentials, limited by address."""
 
-    throttle_classes: Sequence[type[BaseThrottle]] = (PublicThrottle,)
+    bucket = "public"
 
 
 def is_public(view: Any) -> bool:

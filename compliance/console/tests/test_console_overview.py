@@ -122,15 +122,6 @@ def test_panels_lead_to_rows_that_open(acme: Tenant) -> None:
     )
 
 
-def test_the_page_makes_a_bounded_number_of_queries(acme: Tenant, django_assert_max_num_queries: Any) -> None:
-    for number in range(4):
-        populate(acme, Environment.LIVE, f"row-{number}")
-    client = console_of(make_member(acme, Role.OFFICER))
-
-    with django_assert_max_num_queries(26):
-        client.get(reverse("console_overview"))
-
-
 def test_a_verdict_lowers_the_count_of_what_waits(acme: Tenant) -> None:
     event = populate(acme, Environment.LIVE)["events_behaviorevent"]
     officer = make_member(acme, Role.OFFICER)

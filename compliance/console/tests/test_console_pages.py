@@ -219,15 +219,3 @@ def test_pages_of_the_service_are_for_operators(world: World, role: Role) -> Non
 
     for page in OPERATORS_PAGES:
         assert list_of(client, page).status_code == 403, page
-
-
-def test_lists_make_as_many_queries_for_many_rows_as_for_one(
-    world: World, django_assert_max_num_queries: Any
-) -> None:
-    client = console_of(make_operator())
-    for number in range(8):
-        populate(world.acme, Environment.LIVE, f"row-{number}")
-
-    for page in PAGES:
-        with django_assert_max_num_queries(25 if page == "inbox_openevent" else 16):
-            list_of(client, page)

@@ -98,7 +98,11 @@ class PostgresServer:
         if user is not None and not _reachable(programs / "postgres"):
             programs = copy_package(programs, self.folder / "programs")
         self._make_data(user, programs)
-        self._clear_remains()
+        # After a kill -9: orphaned sessions, and a pid file, which may name a stranger.
+        for pid in processes.in_folder(self.data):
+            processes.send(pid, signal.SIGKILL)
+        processes.wait_until(lambda: not any(processes.in_folder(self.data)), seconds=5)
+        self.pid_file.unlink(missing_ok=True)
         port = private_port(self.ports, "postgres")
         settings = [f"-c{name}={value}" for name, value in {**SETTINGS, **self.more}.items()]
         command = [str(programs / "postgres"), "-D", str(self.data), "-p", str(port), *settings]
@@ -132,13 +136,6 @@ class PostgresServer:
             raise StepFailed(f"initdb failed: {processes.tail(done)}", hint=f"{hint}TEST_DATABASE_URL")
         (making / "data").rename(self.data)
         shutil.rmtree(making)
-
-    def _clear_remains(self) -> None:
-        """After a kill -9, end orphaned sessions, and remove the pid file, which may name a stranger."""
-        for pid in processes.in_folder(self.data):
-            processes.send(pid, signal.SIGKILL)
-        processes.wait_until(lambda: not any(processes.in_folder(self.data)), seconds=5)
-        self.pid_file.unlink(missing_ok=True)
 
     def _wait_ready(self, child: subprocess.Popen[bytes] | None = None, *, seconds: float) -> None:
 

@@ -9,9 +9,9 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping
-from types import FrameType
 
 from ..layout import ROOT, Layout
 from ..ports import port_of
@@ -56,22 +56,16 @@ def supervise(layout: Layout, arguments: list[str]) -> int:
 
     It is held here, too: the port stays ours while the web server is down.
     """
-    listener, stopping = socket.socket(fileno=int(arguments[0])), False
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        nonlocal stopping
-        stopping = True
-
+    listener, stopping = socket.socket(fileno=int(arguments[0])), threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, stop)
+        signal.signal(number, lambda *_: stopping.set())
     running: dict[str, subprocess.Popen[bytes]] = {}
     with locked(layout.users_lock, shared=True):
         clear_leftovers(layout)
         shutil.rmtree(layout.metrics, ignore_errors=True)
         _tend(layout, listener, running)
         layout.supervisor.write_text(str(os.getpid()))
-        while not stopping:
-            time.sleep(POLL_SECONDS)
+        while not stopping.wait(POLL_SECONDS):
             _tend(layout, listener, running)
         listener.close()
         for process in reversed(running.values()):

@@ -60,9 +60,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def is_usable(self) -> bool:
         if self.connection is None or self.connection.closed or self.is_standby:
             return False
-        if self.errors_occurred or _has_news(self.connection.fileno()):
-            return bool(super().is_usable())
-        return True
+        news = select.poll()
+        news.register(self.connection.fileno(), select.POLLIN)
+        return bool(super().is_usable()) if self.errors_occurred or news.poll(0) else True
 
     @async_unsafe
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
@@ -136,9 +136,3 @@ def _timed(execute: Callable[..., Any], sql: str, params: Any, many: bool, conte
     name = metrics.environment()
     with metrics.timed(metrics.DATABASE_SECONDS, metrics.DATABASE_ERRORS, name, "orm"):
         return execute(sql, params, many, context)
-
-
-def _has_news(descriptor: int) -> bool:
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(0))

@@ -8,8 +8,8 @@ from django.contrib.auth.models import User
 
 from auditlog.vocabulary import Actor
 from compliance.core.commands import ServiceCommand
+from compliance.core.errors import NotFound
 from people.doors import factors
-from people.errors import UserNotFound
 
 
 class Command(ServiceCommand):
@@ -22,7 +22,7 @@ class Command(ServiceCommand):
     def run(self, *, now: datetime, **options: Any) -> str:
         user = User.objects.filter(username=options["username"]).first()
         if user is None:
-            raise UserNotFound()
+            raise NotFound("User not found")
         actor = Actor.system("second_factor_reset")
         factors.remove(user=user, reason=options["reason"], actor=actor, now=now)
         return f"{user.username} has no second factor any more."

@@ -10,8 +10,8 @@ from django.urls import reverse
 
 from auditlog.vocabulary import Actor
 from compliance.core.commands import ServiceCommand
+from compliance.core.errors import NotFound
 from people.doors import links
-from people.errors import UserNotFound
 
 
 class Command(ServiceCommand):
@@ -26,7 +26,7 @@ class Command(ServiceCommand):
             username=options["username"], is_superuser=True, is_staff=True, is_active=True
         ).first()
         if user is None:
-            raise UserNotFound("There is no active operator of this name")
+            raise NotFound("There is no active operator of this name")
         actor = Actor.system("sign_in_link")
         token, link = links.make(user=user, signs_in=True, reason=options["reason"], actor=actor, now=now)
         address = f"{settings.BASE_URL}{reverse('admin:link', args=[token])}"

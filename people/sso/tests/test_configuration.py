@@ -18,10 +18,9 @@ from django.urls import reverse
 
 from compliance.core.clock import now
 from compliance.tests.console import make_staff
-from people.errors import ProviderUnavailable
 from people.sso import identities
 from people.sso.checks import check_sign_on, check_who_enters
-from people.sso.configuration import client_secret, is_only_way, sign_on
+from people.sso.configuration import ProviderUnavailable, client_secret, is_on, is_only_way
 from people.sso.tests.forging import SUBJECT, Forger
 from people.sso.tests.providers import configure
 from people.sso.tests.test_signing_on import who
@@ -33,11 +32,11 @@ def ids() -> list[str | None]:
 
 
 def test_off_and_whole_are_both_right(settings: Any) -> None:
-    off, is_on = ids(), sign_on() is not None
+    off, was_on = ids(), is_on()
     configure(settings, "https://id.example.org/realms/acme")
 
-    assert (off, is_on) == ([], False)
-    assert (ids(), sign_on() is not None) == ([], True)
+    assert (off, was_on) == ([], False)
+    assert (ids(), is_on()) == ([], True)
 
 
 @pytest.mark.parametrize("missing", ["OIDC_ISSUER", "OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET"])
@@ -45,7 +44,7 @@ def test_half_a_configuration_is_refused_and_stays_off(settings: Any, missing: s
     configure(settings, "https://id.example.org", **{missing: ""})
 
     assert ids() == ["people.E005"]
-    assert sign_on() is None
+    assert not is_on()
 
 
 @pytest.mark.parametrize("name", ["OIDC_ONLY", "OIDC_CREATE_PEOPLE"])

@@ -19,10 +19,9 @@ from compliance.core.identifiers import new_id
 from compliance.tests.console import actor_id_of, console_of, make_operator, make_staff
 from compliance.tests.threads import THREADS, at_once
 from people.doors import links
-from people.errors import IdentityExists, IdentityTaken
 from people.models import ExternalIdentity, OneTimeLink
 from people.sso import identities
-from people.sso.configuration import sign_on
+from people.sso.identities import IdentityExists, IdentityTaken
 from people.sso.tests.forging import SUBJECT, Forger, signed
 from people.sso.tests.providers import address_in, begin, parameters_of
 from people.sso.tests.test_signing_on import of_type, who
@@ -310,12 +309,11 @@ def test_state_is_accepted_once(forger: Forger) -> None:
 
 @pytest.mark.usefixtures("committed")
 def test_new_people_who_claim_one_name_get_names_of_their_own(forger: Forger) -> None:
-    config, name = sign_on(), f"twin-{new_id()}"
-    assert config is not None
+    name = f"twin-{new_id()}"
 
     def enter() -> str:
         claims = Claims(subject=str(new_id()), values={"preferred_username": name})
-        return identities.create(claims=claims, config=config, now=now()).username
+        return identities.create(claims=claims, now=now()).username
 
     names = at_once(enter)
 

@@ -2,15 +2,10 @@
 
 from django.conf import settings
 
-from compliance.core.environments import Environment
 from compliance.outbound.loop import SenderCommand
 from signals.sending.sender import SignalSender
 
 
 class Command(SenderCommand):
     help = "Derive and push signals of both environments, until SIGTERM or SIGINT. Several may run."
-
-    def senders(self) -> list[SignalSender]:
-        return [
-            SignalSender(environment, size=settings.SIGNALS_SENDER_THREADS) for environment in Environment
-        ]
+    loop, size = SignalSender, settings.SIGNALS_SENDER_THREADS
