@@ -1,7 +1,6 @@
 """`/v1/agents`: register, read, list, edit."""
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
@@ -89,13 +88,16 @@ class AgentViewSet(ApiViewSet):
     )
     def list(self, request: ApiRequest) -> Response:
         params, agents = request.query_params, Agent.objects.for_tenant(request.auth.tenant_id)
+        email = params.get("owner")
+        if email is not None and not re.fullmatch(EMAIL_PATTERN, email):
+            raise Invalid("owner must be an e-mail address")
         if (blueprint_id := read_id(params, "differs_from")) is not None:
             agents = differing(Blueprint.objects.for_tenant(request.auth.tenant_id).find(blueprint_id))
         agents = (
             agents.where(
                 blueprint_id=read_id(params, "blueprint_id"),
                 status=read_choice(params, "status", AgentStatus.values),
-                owner_email__iexact=_read_email(params),
+                owner_email__iexact=email,
                 model_hash=read_text(params, "model_hash", max_length=512),
             )
             .orphaned(read_flag(params, "orphaned"))
@@ -130,13 +132,6 @@ class AgentViewSet(ApiViewSet):
         changes = _stated(serializers.UpdateAgentSerializer, request)
         agent, needed = services.update(agent_id=agent_id, changes=changes, **caller_of(request))
         return ok({**shown_agent(agent), "renewal_needed_for": needed})
-
-
-def _read_email(params: Mapping[str, str]) -> str | None:
-    email = params.get("owner")
-    if email is not None and not re.fullmatch(EMAIL_PATTERN, email):
-        raise Invalid("owner must be an e-mail address")
-    return email
 
 
 def _stated(serializer: type[serializers.AgentProfileSerializer], request: ApiRequest) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.contrib import admin
@@ -87,11 +88,51 @@ def charts(request: HttpRequest, figures: Figures, now: datetime) -> list[Chart]
     """Return the charts over the user's tenants."""
     today = now.astimezone(UTC).date()
     days = _days(today, DAYS)
+    of = partial(_series, days, figures)
+    every, high, medium, done, failed = map(of, ("events", "high", "medium", "delivered", "undelivered"))
+    low = [
+        None if e is None else e - (h or 0) - (m or 0) for e, h, m in zip(every, high, medium, strict=True)
+    ]
+    shares = [
+        None if not (d or f) else 100.0 * (d or 0) / ((d or 0) + (f or 0))
+        for d, f in zip(done, failed, strict=True)
+    ]
     return [
-        _events(days, figures),
-        _delivery(days, figures),
-        _reviews(days, figures),
-        _revocations(days, figures),
+        _chart(
+            "Events by band",
+            "By the day of receipt (UTC); each band has a scale of its own.",
+            days,
+            [("High", "high", high), ("Medium", "medium", medium), ("Low", "low", low)],
+            _count,
+        ),
+        _chart(
+            "Webhook deliveries that succeeded",
+            "Share of the day's deliveries that ended; cancelled ones do not count.",
+            days,
+            [("Succeeded", "low", shares)],
+            lambda value: f"{value:.1f} %",
+            top=100.0,
+            is_low_worst=True,
+            also=[("Delivered", done, _count), ("Failed", failed, _count)],
+        ),
+        _chart(
+            "Time from event to review",
+            "Median of the day's first verdicts; of several tenants, the slowest tenant's.",
+            days,
+            [("Median", "medium", of("review_delay"))],
+            _seconds,
+            least_top=SHORT,
+            also=[("Reviews", of("reviews"), _count)],
+        ),
+        _chart(
+            "Time from breach to revocation",
+            "From the receipt of the event that reached the threshold; 0 s is within its own transaction.",
+            days,
+            [("Longest", "high", of("longest_revocation_delay"))],
+            _seconds,
+            least_top=SHORT,
+            also=[("Median", of("revocation_delay"), _seconds), ("Breaches", of("revocations"), _count)],
+        ),
         _agents(request, today),
     ]
 
@@ -120,65 +161,6 @@ def _days(today: date, count: int) -> list[date]:
 
 def _series(days: Sequence[date], figures: Figures, name: str) -> list[float | None]:
     return [figures[day][name] if day in figures else None for day in days]
-
-
-def _events(days: Sequence[date], figures: Figures) -> Chart:
-    high, medium, every = (_series(days, figures, name) for name in ("high", "medium", "events"))
-    low = [
-        None if e is None else e - (h or 0) - (m or 0) for e, h, m in zip(every, high, medium, strict=True)
-    ]
-    return _chart(
-        "Events by band",
-        "By the day of receipt (UTC); each band has a scale of its own.",
-        days,
-        [("High", "high", high), ("Medium", "medium", medium), ("Low", "low", low)],
-        _count,
-    )
-
-
-def _delivery(days: Sequence[date], figures: Figures) -> Chart:
-    done, failed = (_series(days, figures, name) for name in ("delivered", "undelivered"))
-    shares = [
-        None if not (d or f) else 100.0 * (d or 0) / ((d or 0) + (f or 0))
-        for d, f in zip(done, failed, strict=True)
-    ]
-    return _chart(
-        "Webhook deliveries that succeeded",
-        "Share of the day's deliveries that ended; cancelled ones do not count.",
-        days,
-        [("Succeeded", "low", shares)],
-        lambda value: f"{value:.1f} %",
-        top=100.0,
-        is_low_worst=True,
-        also=[("Delivered", done, _count), ("Failed", failed, _count)],
-    )
-
-
-def _reviews(days: Sequence[date], figures: Figures) -> Chart:
-    return _chart(
-        "Time from event to review",
-        "Median of the day's first verdicts; of several tenants, the slowest tenant's.",
-        days,
-        [("Median", "medium", _series(days, figures, "review_delay"))],
-        _seconds,
-        least_top=SHORT,
-        also=[("Reviews", _series(days, figures, "reviews"), _count)],
-    )
-
-
-def _revocations(days: Sequence[date], figures: Figures) -> Chart:
-    return _chart(
-        "Time from breach to revocation",
-        "From the receipt of the event that reached the threshold; 0 s is within its own transaction.",
-        days,
-        [("Longest", "high", _series(days, figures, "longest_revocation_delay"))],
-        _seconds,
-        least_top=SHORT,
-        also=[
-            ("Median", _series(days, figures, "revocation_delay"), _seconds),
-            ("Breaches", _series(days, figures, "revocations"), _count),
-        ],
-    )
 
 
 def _agents(request: HttpRequest, today: date) -> Chart:

@@ -26,7 +26,6 @@ from events.messages.serializers import (
     SignatureSerializer,
     SignSerializer,
     VerifyMessageInputSerializer,
-    message_in,
 )
 from tenancy import keys
 from tenancy.authentication import ApiKeyAuthentication, MissingCredentials
@@ -98,14 +97,19 @@ class MessageViewSet(UncachedViewSet):
     )
     def create(self, request: Request) -> Response:
         asked = validated(VerifyMessageInputSerializer, request)
-        message, event = message_in(asked), None
-        if "verifier_agent_id" not in asked:
+        verifier_id, event = asked.pop("verifier_agent_id", None), None
+        message = services.ShownMessage(**asked)
+        if verifier_id is None:
             outcome = services.verify(message, now=now())
         else:
-            with environments.use(_environment_of_key(request)):
+            secret = gate.bearer_token(GateRequest.of(request))
+            if secret is None:
+                raise MissingCredentials()
+            # What is no key counts as live, as everywhere.
+            with environments.use(keys.environment_of(secret) or Environment.LIVE):
                 outcome, event = services.verify_for(
                     tenant_id=self._reporter(request).tenant_id,
-                    agent_id=asked["verifier_agent_id"],
+                    agent_id=verifier_id,
                     message=message,
                     now=now(),
                 )
@@ -128,11 +132,3 @@ class MessageViewSet(UncachedViewSet):
             self.throttled(request, limit.retry_after)
         gate.require_scope(key, Scope.EVENTS_WRITE)
         return key
-
-
-def _environment_of_key(request: Request) -> Environment:
-    """The environment that the key's prefix names; live for what is no key, as everywhere."""
-    secret = gate.bearer_token(GateRequest.of(request))
-    if secret is None:
-        raise MissingCredentials()
-    return keys.environment_of(secret) or Environment.LIVE

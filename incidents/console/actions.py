@@ -1,5 +1,6 @@
 """Actions of officers on an incident's page."""
 
+from functools import partial
 from typing import Any
 
 from auditlog.actors.requests import user_of
@@ -56,14 +57,8 @@ def _attach(call: ActionCall) -> str:
     return f"{visible(call.data['name'])} is attached by its digest; keep the file."
 
 
-def _contain(call: ActionCall) -> str:
-    return (
-        f"{_update(call, {'state': IncidentState.CONTAINED}, note=call.data['note']).reference} is contained."
-    )
-
-
-def _close(call: ActionCall) -> str:
-    return f"{_update(call, {'state': IncidentState.CLOSED}, note=call.data['note']).reference} is closed."
+def _move(call: ActionCall, state: IncidentState) -> str:
+    return f"{_update(call, {'state': state}, note=call.data['note']).reference} is {state}."
 
 
 def _merge(call: ActionCall) -> str:
@@ -126,7 +121,7 @@ CONTAIN = ConfirmedAction(
     label="Contained",
     icon="shield",
     explanation="States that the agent does no further harm. Revoking its certificate states it by itself.",
-    run=_contain,
+    run=partial(_move, state=IncidentState.CONTAINED),
     is_offered=lambda incident: incident.state == IncidentState.OPEN,
     form_class=OptionalNoteForm,
 )
@@ -138,7 +133,7 @@ CLOSE = ConfirmedAction(
         "Ends the incident for good; notes and attachments can still be added. It takes that no clock is "
         "open: state when each report was sent, or that its duty does not apply."
     ),
-    run=_close,
+    run=partial(_move, state=IncidentState.CLOSED),
     is_offered=lambda incident: not incident.has_ended,
     form_class=OptionalNoteForm,
 )

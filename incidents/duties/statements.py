@@ -30,7 +30,11 @@ def settle(incident: "Incident", changes: Mapping[str, Any], now: datetime) -> l
         setattr(incident, name, value)
     if "state" in changes:
         touched |= {"contained_at", "closed_at"}
-        _move(incident, now)
+        if incident.state == IncidentState.OPEN:
+            incident.contained_at = None
+        elif incident.state == IncidentState.CONTAINED:
+            incident.contained_at = incident.contained_at or now
+        incident.closed_at = now if incident.state == IncidentState.CLOSED else None
     if "dora_class" in changes and incident.dora_class == DoraClass.MAJOR:
         incident.classified_at = incident.classified_at or now
     elif "dora_class" in changes:
@@ -65,12 +69,3 @@ def _check_chain(incident: "Incident") -> None:
         first, second = getattr(incident, earlier), getattr(incident, later)
         if second is not None and (first is None or second < first):
             raise InconsistentStatement(f"{later} must follow {earlier}")
-
-
-def _move(incident: "Incident", now: datetime) -> None:
-    state = incident.state
-    if state == IncidentState.OPEN:
-        incident.contained_at = None
-    elif incident.contained_at is None and state == IncidentState.CONTAINED:
-        incident.contained_at = now
-    incident.closed_at = now if state == IncidentState.CLOSED else None
