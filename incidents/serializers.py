@@ -15,7 +15,6 @@ from compliance.api.rest.fields import (
 from incidents.duties.clocks import ClockKind, ClockState
 from incidents.duties.statements import MOMENTS
 from incidents.models import Incident, TimelineEntry, TouchedAgent, TouchedCertificate
-from incidents.services import Attachment
 from incidents.vocabulary import (
     STATED,
     DoraClass,
@@ -164,11 +163,7 @@ class UpdateIncidentSerializer(ChangesSerializer):
                 raise serializers.ValidationError({"merged_into": "Only a note may stand beside it"})
             return {"into": found["merged_into"], "note": found.get("note", "")}
         note, attachment = found.pop("note", ""), found.pop("attachment", None)
-        return {
-            "changes": found,
-            "note": note,
-            "attachment": None if attachment is None else Attachment(**attachment),
-        }
+        return {"changes": found, "note": note, "attachment": attachment}
 
 
 def shown_incident(incident: Incident, now: datetime) -> dict[str, Any]:

@@ -4,8 +4,8 @@ They read the daily figures of `events.figures`, a row a tenant and day, and the
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -53,13 +53,13 @@ class Bar:
     kind: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Plot:
     """One row of bars, the worst day's number and the axis' end; `tone` names colour and pattern."""
 
     title: str
     tone: str
-    bars: Sequence[Bar]
+    bars: list[Bar]
     worst: str
     axis: str
     summary: str
@@ -67,7 +67,7 @@ class Plot:
     lines: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
+@dataclass
 class Chart:
     """Plots over the same days, and the numbers behind them. `note` says what is counted.
 
@@ -175,11 +175,9 @@ def _agents(request: HttpRequest, today: date) -> Chart:
         (visible(agent.name), "high", [scores.get(day) for day in days]) for agent, scores in worst.items()
     ]
     chart = _chart(f"Riskiest agents, {RISK_DAYS} days", RISK_NOTE, days, series, _score, **OF_RISK)
-    plots = [
-        replace(plot, url=reverse("admin:agents_agent_change", args=[agent.pk]))
-        for plot, agent in zip(chart.plots, worst, strict=True)
-    ]
-    return replace(chart, plots=plots)
+    for plot, agent in zip(chart.plots, worst, strict=True):
+        plot.url = reverse("admin:agents_agent_change", args=[agent.pk])
+    return chart
 
 
 def of_agent(agent: Agent, marked: Mapping[str, Sequence[datetime]], now: datetime) -> Chart:
@@ -206,22 +204,17 @@ def of_agent(agent: Agent, marked: Mapping[str, Sequence[datetime]], now: dateti
         for kind, found in counts.items()
     ]
     chart = _chart(f"Risk of {RISK_DAYS} days", RISK_NOTE, days, series, _score, also=also, **OF_RISK)
-    keys = {kind: counted(sum(found[day] for day in days), kind) for kind, found in counts.items()}
-    marks = [mark for kind, found in counts.items() for mark in _marks(days, found, kind)]
-    (plot,) = chart.plots
-    plot = replace(plot, bars=[*plot.bars, *marks], summary=f"{plot.summary}; {', '.join(keys.values())}")
-    return replace(chart, plots=[plot], keys=keys)
-
-
-def _marks(days: Sequence[date], found: Mapping[date, int], kind: str) -> Iterable[Bar]:
-    """Mark the days of strikes at the upper edge, those of other things by a line from top to bottom."""
-    place = WIDTH / len(days)
-    width, height = (place * (1 - GAP), HEIGHT / 12) if kind == "strike" else (place / 4, HEIGHT)
-    for at, day in enumerate(days):
-        if count := found.get(day, 0):
-            x = _number(at * place + (place - width) / 2)
-            label = f"{_day(day)}: {counted(count, kind)}"
-            yield Bar(x, "0", _number(width), _number(height), label, kind)
+    chart.keys = {kind: counted(sum(found[day] for day in days), kind) for kind, found in counts.items()}
+    (plot,), place = chart.plots, WIDTH / len(days)
+    plot.summary = f"{plot.summary}; {', '.join(chart.keys.values())}"
+    for kind, found in counts.items():
+        # Strikes are marked at the upper edge, other things by a line from top to bottom.
+        width, height = (place * (1 - GAP), HEIGHT / 12) if kind == "strike" else (place / 4, HEIGHT)
+        for at, day in enumerate(days):
+            if count := found[day]:
+                x, label = _number(at * place + (place - width) / 2), f"{_day(day)}: {counted(count, kind)}"
+                plot.bars.append(Bar(x, "0", _number(width), _number(height), label, kind))
+    return chart
 
 
 Shown = Callable[[float], str]

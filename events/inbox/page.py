@@ -197,6 +197,6 @@ def _dossier(
             "snoozed_until": f"{until:%Y-%m-%d %H:%M} UTC" if until and until > moment_now else "",
         },
         "may_decide": may_decide,
-        "reviewers": reviewers_of(request, event.tenant_id) if may_decide else [],
+        "reviewers": reviewers_of(request, event.tenant_id).items() if may_decide else [],
         "snoozes": [(value, words) for value, (words, _) in SNOOZES.items()],
     }

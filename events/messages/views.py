@@ -67,14 +67,15 @@ class SigningViewSet(ApiViewSet):
     )
     def sign(self, request: ApiRequest, agent_id: str) -> Response:
         asked = validated(SignSerializer, request)
-        signed = services.sign(
+        signed, event = services.sign(
             agent_id=agent_id,
             payload=asked["payload"],
             as_jws="format" in asked or "audience" in asked,
             audience=asked.get("audience"),
             **caller_of(request),
         )
-        return ok(SignatureSerializer(signed).data)
+        about = {"agent_id": event.agent_id, "signed_at": event.received_at, "event": event}
+        return ok(SignatureSerializer({**vars(signed), **about}).data)
 
 
 class MessageViewSet(UncachedViewSet):
@@ -98,9 +99,8 @@ class MessageViewSet(UncachedViewSet):
     def create(self, request: Request) -> Response:
         asked = validated(VerifyMessageInputSerializer, request)
         verifier_id, event = asked.pop("verifier_agent_id", None), None
-        message = services.ShownMessage(**asked)
         if verifier_id is None:
-            outcome = services.verify(message, now=now())
+            outcome = services.verify(**asked, now=now())
         else:
             secret = gate.bearer_token(GateRequest.of(request))
             if secret is None:
@@ -110,8 +110,8 @@ class MessageViewSet(UncachedViewSet):
                 outcome, event = services.verify_for(
                     tenant_id=self._reporter(request).tenant_id,
                     agent_id=verifier_id,
-                    message=message,
                     now=now(),
+                    **asked,
                 )
         shown = MessageVerificationSerializer(outcome).data
         return ok(shown if event is None else {**shown, "event_id": event.id})

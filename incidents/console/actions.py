@@ -19,12 +19,11 @@ from incidents.console.forms import (
 from incidents.duties.clocks import ClockKind
 from incidents.errors import IncidentNotFound
 from incidents.models import Incident
-from incidents.services import Attachment
 from incidents.vocabulary import IncidentState
 
 
 def _update(
-    call: ActionCall, changes: dict[str, Any], *, note: str = "", attachment: Attachment | None = None
+    call: ActionCall, changes: dict[str, Any], *, note: str = "", attachment: dict[str, Any] | None = None
 ) -> Incident:
     return services.update(
         incident_id=call.row.id,
@@ -53,7 +52,7 @@ def _note(call: ActionCall) -> str:
 
 
 def _attach(call: ActionCall) -> str:
-    _update(call, {}, attachment=Attachment(**call.data))
+    _update(call, {}, attachment=call.data)
     return f"{visible(call.data['name'])} is attached by its digest; keep the file."
 
 

@@ -54,13 +54,15 @@ def unpack(packed: bytes) -> dict[str, bytes]:
 
 def file_of(report: Report, kind: str) -> HttpResponse:
     """Return a file of a report to store: its `json`, its `pdf` or, of a signed one, its bundle, `zip`."""
-    document, pdf = report.document.encode(), bytes(report.pdf)
-    body = document if kind == "json" else pdf
-    if kind == "zip":
+    if kind == "json":
+        body = report.document.encode()
+    elif kind == "pdf":
+        body = bytes(report.pdf)
+    else:
         body = pack(
             {
-                REPORT_JSON: document,
-                REPORT_PDF: pdf,
+                REPORT_JSON: report.document.encode(),
+                REPORT_PDF: bytes(report.pdf),
                 **unpack(bytes(report.evidence)),
                 MANIFEST: report.manifest.encode(),
                 SIGNATURE: bytes(report.signature),

@@ -26,7 +26,6 @@ from events.tests.factories import judge, make_high_event
 from incidents import services as incidents
 from incidents.merging import merge
 from incidents.models import Incident, TimelineEntry
-from incidents.services import Attachment
 from incidents.tests.factories import change, make_incident
 from reports.content.builder import canonical
 from reports.models import NotificationDraft
@@ -79,7 +78,7 @@ def attach(incident: Incident, name: str) -> None:
         tenant_id=incident.tenant_id,
         incident_id=incident.id,
         changes={},
-        attachment=Attachment(name=name, size=3, sha256="ab" * 32),
+        attachment={"name": name, "size": 3, "sha256": "ab" * 32},
         actor=ACTOR,
         now=now(),
     )
