@@ -55,12 +55,6 @@ def check(incident: "Incident", now: datetime) -> None:
             raise InconsistentStatement(f"{name} must be a moment of the past")
     if incident.serious_harm == SeriousHarm.NOT_SERIOUS and incident.ai_act_reported_at:
         raise InconsistentStatement("ai_act_reported_at belongs to a serious incident")
-    _check_chain(incident)
-    if incident.has_ended and any(clock.is_open for clock in incident.clocks()):
-        raise DutiesOpen()
-
-
-def _check_chain(incident: "Incident") -> None:
     if incident.dora_class != DoraClass.MAJOR and any(getattr(incident, name) for name in _CHAIN):
         raise InconsistentStatement(f"{', '.join(_CHAIN)} belong to an incident with dora_class major")
     if incident.dora_class == DoraClass.MAJOR and incident.classified_at is None:
@@ -69,3 +63,5 @@ def _check_chain(incident: "Incident") -> None:
         first, second = getattr(incident, earlier), getattr(incident, later)
         if second is not None and (first is None or second < first):
             raise InconsistentStatement(f"{later} must follow {earlier}")
+    if incident.has_ended and any(clock.is_open for clock in incident.clocks()):
+        raise DutiesOpen()

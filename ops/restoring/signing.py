@@ -76,7 +76,9 @@ def of_agents(sample: int, now: datetime) -> Signatures:
     for certificate in (*newest, *others):
         found.attempt(
             f"certificate {certificate.serial_number}",
-            lambda certificate=certificate: _agent_signs(certificate, document),  # type: ignore[misc]
+            lambda certificate=certificate: signing.verifies(  # type: ignore[misc]
+                certificate.certificate_pem, document, messages.sign_octets(certificate, document)
+            ),
         )
     return found
 
@@ -127,8 +129,3 @@ def _log_signs(key: LogKey, document: bytes) -> bool:
     except InvalidSignature:
         return False
     return True
-
-
-def _agent_signs(certificate: Certificate, document: bytes) -> bool:
-    signature = messages.sign_octets(certificate, document)
-    return signing.verifies(certificate.certificate_pem, document, signature)

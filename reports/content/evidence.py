@@ -114,6 +114,17 @@ def gather(frame: Frame) -> Facts:
     people = issued.filter(metadata__chain__0__type=ChainActorType.HUMAN.value)
     verified = people.filter(metadata__root_assurance=RootAssurance.VERIFIED.value).count()
     span = trend_span(frame.end - frame.start)
+    trend: dict[datetime, dict[str, int]] = defaultdict(dict)
+    steps = events.annotate(at=Trunc("received_at", span)).order_by("at").values("at", "risk_band")
+    for row in steps.annotate(number=Count("id")):
+        trend[row["at"]][row["risk_band"]] = row["number"]
+    acts: dict[str, dict[str, int]] = defaultdict(dict)
+    for one in entries.order_by().values("event_type", "actor_kind").annotate(number=Count("id")):
+        acts[one["event_type"]][one["actor_kind"]] = one["number"]
+    # An index finds each agent's first event.
+    own = BehaviorEvent.objects.filter(agent_id=OuterRef("pk"), tenant_id=OuterRef("tenant_id"))
+    first = Subquery(own.order_by("id").values("received_at")[:1])
+    everybody = Agent.objects.for_tenant(frame.tenant_id).annotate(first_at=first)
     return Facts(
         agents=tuple(_agent_facts(frame, agents, events, modes)),
         agent_count=agents.count(),
@@ -138,9 +149,9 @@ def gather(frame: Frame) -> Facts:
         **delays.reviews(events.high_risk()),
         unlinked_transactions=transactions.filter(chain_id=None, session_id=None).count(),
         trend_span=span,
-        trend=tuple(_trend(events, span)),
+        trend=tuple({"at": at, "bands": counts} for at, counts in sorted(trend.items())),
         oversight=tuple(_oversight_facts(entries)),
-        acts=_acts(entries),
+        acts=dict(acts),
         human_interventions=interventions_in(entries).count(),
         stop_delays=delays.stop_delays(entries),
         delegations={
@@ -149,7 +160,7 @@ def gather(frame: Frame) -> Facts:
             "nobody": issued.count() - people.count(),
         },
         delegations_checked_against_a_scope=issued.filter(metadata__scope_checked=True).count(),
-        oldest_event_at=_oldest_event(frame),
+        oldest_event_at=everybody.aggregate(oldest=Min("first_at"))["oldest"],
         oldest_entry_at=oldest_entry.created_at if oldest_entry else None,
         event_retention_days=settings.EVENT_RETENTION_DAYS,
         audit_retention_days=settings.AUDIT_RETENTION_DAYS,
@@ -313,35 +324,10 @@ def _fields(row: Model, *names: str) -> Row:
     return {name: getattr(row, name) for name in names}
 
 
-def _trend(events: BehaviorEventQuerySet, span: str) -> Iterable[Row]:
-    bands: dict[datetime, dict[str, int]] = defaultdict(dict)
-    rows = events.annotate(at=Trunc("received_at", span)).order_by("at").values("at", "risk_band")
-    for row in rows.annotate(number=Count("id")):
-        bands[row["at"]][row["risk_band"]] = row["number"]
-    return ({"at": at, "bands": counts} for at, counts in sorted(bands.items()))
-
-
 def _counts(rows: QuerySet[Any], field: str) -> dict[str, int]:
     found = rows.order_by().values(field).annotate(number=Count("id"))
     return {row[field]: row["number"] for row in found}
 
 
-def _acts(entries: AuditEntryQuerySet) -> dict[str, dict[str, int]]:
-    """Return how many entries there are of each action, by the kind of who acted."""
-    found: dict[str, dict[str, int]] = defaultdict(dict)
-    for row in entries.order_by().values("event_type", "actor_kind").annotate(number=Count("id")):
-        found[row["event_type"]][row["actor_kind"]] = row["number"]
-    return dict(found)
-
-
 def _blank(field: str) -> Q:
     return Q(**{field: None}) | Q(**{field: ""})
-
-
-def _oldest_event(frame: Frame) -> datetime | None:
-    """Return when the oldest event stored was received; an index finds each agent's."""
-    own = BehaviorEvent.objects.filter(agent_id=OuterRef("pk"), tenant_id=OuterRef("tenant_id"))
-    first = own.order_by("id").values("received_at")[:1]
-    agents = Agent.objects.for_tenant(frame.tenant_id).annotate(first_at=Subquery(first))
-    found: datetime | None = agents.aggregate(oldest=Min("first_at"))["oldest"]
-    return found

@@ -27,13 +27,29 @@ def values_of(record: IncidentRecord, template: NotificationTemplate) -> dict[st
     model = ", ".join(filter(None, (agent.model, agent.version))) or None
     agents = [f"{one.did}; agent {one.id}" for one in record.agents[:LISTED]]
     identifiers = "; ".join([*agents, *(f"certificate {row.serial_number}" for row in shown)])
-    description, speed, logs = _description(record), _speed(record), _logs(record)
+    description, speed = _description(record), _speed(record)
+    named = ", ".join(str(one.id) for one in record.agents[:LISTED])
+    logs = (
+        f"Timeline of {counted(len(record.timeline), 'entry', 'entries')}; audit log of {record.log_size:,} "
+        f"sealed entries, of which those about {incident.id}, {named} and "
+        f"{'their' if record.has_several else 'its'} certificates concern the incident; events are kept with "
+        "their scores and reasons"
+    )
+    (clock,) = (one for one in incident.clocks() if one.kind == ClockKind.AI_ACT_REPORT)
+    term = "No term runs: it was stated that this is no serious incident"
+    if clock.due_at is not None:
+        since = f"from {clock.basis} at {moment(clock.started_at)}"
+        term = f"{moment(clock.due_at)}, {since} ({clock.provision})"
+    # DORA's forms have days, hours and minutes as `DD:HH:MM`.
+    end = incident.closed_at or incident.contained_at
+    minutes = max(int(((end or record.gathered_at) - began).total_seconds() // 60), 0)
+    duration = f"{minutes // 1440:02d}:{minutes // 60 % 24:02d}:{minutes % 60:02d}"
     names = dict.fromkeys(reason["name"] for event in events for reason in event.reasons)
     reasons = "; ".join(map(in_words, list(names)[:LISTED])) or "No event was scored as high-risk"
     done = [f"{moment(step.created_at)} {step.description or ''} ({step.actor_id})" for step in record.steps]
     measures = "; ".join(done[-LISTED:]) or "None on record"
-    since = {"contained": incident.contained_at, "closed": incident.closed_at}.get(incident.state)
-    state = f"{incident.state.capitalize()}{f' since {moment(since)}' if since else ''}; agent {agent.status}"
+    moved = {"contained": incident.contained_at, "closed": incident.closed_at}.get(incident.state)
+    state = f"{incident.state.capitalize()}{f' since {moment(moved)}' if moved else ''}; agent {agent.status}"
     scope = agent.permitted_actions
     permitted = "none declared" if scope is None else ", ".join(scope) or "nothing is permitted"
     limits = (agent.financial_scope or {}).items()
@@ -51,7 +67,7 @@ def values_of(record: IncidentRecord, template: NotificationTemplate) -> dict[st
         "A1": type_of_report,
         "A2": moment(record.gathered_at),
         "A3": incident.reference,
-        "A4": _term(record),
+        "A4": term,
         "C1": agent.name,
         "C2": model,
         "C3": agent.model_hash,
@@ -85,7 +101,7 @@ def values_of(record: IncidentRecord, template: NotificationTemplate) -> dict[st
         "2.7": _DISCOVERY[IncidentCause(incident.cause)],
         "2.10": f"{speed}. {logs}. Severity: {incident.severity}.",
         "3.2": moment(began),
-        "3.15": _duration(record, began),
+        "3.15": f"{duration} ({'until it was contained' if end else 'still going on'})",
         "3.29": f"AI agent {agent.name}: {model or 'model not declared'}, {agent.model_hash}; {identifiers}",
         "3.33": "Yes" if record.steps else "No",
         "3.34": measures,
@@ -100,13 +116,6 @@ def values_of(record: IncidentRecord, template: NotificationTemplate) -> dict[st
 def moment(value: datetime | None) -> str | None:
     """Return a time as ISO 8601 in UTC, to the second."""
     return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if value else None
-
-
-def _term(record: IncidentRecord) -> str:
-    (clock,) = (one for one in record.incident.clocks() if one.kind == ClockKind.AI_ACT_REPORT)
-    if clock.due_at is None:
-        return "No term runs: it was stated that this is no serious incident"
-    return f"{moment(clock.due_at)}, from {clock.basis} at {moment(clock.started_at)} ({clock.provision})"
 
 
 def _high_risk(record: IncidentRecord) -> str:
@@ -156,21 +165,3 @@ def _speed(record: IncidentRecord) -> str:
         from_first = max((revoked - record.events[0].received_at).total_seconds(), 0)
         text += f", {from_first:.1f} s after the first high-risk event"
     return text
-
-
-def _logs(record: IncidentRecord) -> str:
-    agents = ", ".join(str(agent.id) for agent in record.agents[:LISTED])
-    whose = "their" if record.has_several else "its"
-    return (
-        f"Timeline of {counted(len(record.timeline), 'entry', 'entries')}; audit log of {record.log_size:,} "
-        f"sealed entries, of which those about {record.incident.id}, {agents} and {whose} certificates "
-        "concern the incident; events are kept with their scores and reasons"
-    )
-
-
-def _duration(record: IncidentRecord, began: datetime) -> str:
-    """Return a duration as DORA's forms have it: days, hours and minutes as `DD:HH:MM`."""
-    end = record.incident.closed_at or record.incident.contained_at
-    note = "until it was contained" if end else "still going on"
-    minutes = max(int(((end or record.gathered_at) - began).total_seconds() // 60), 0)
-    return f"{minutes // 1440:02d}:{minutes // 60 % 24:02d}:{minutes % 60:02d} ({note})"
