@@ -73,15 +73,21 @@ def timeline_table(incident: Incident) -> SafeString | str:
     found = TimelineEntry.objects.filter(incident_id=incident.id).order_by("-at", "-id")
     entries = list(found[:ENTRIES_SHOWN])
     names = names_of(entry.actor_id for entry in entries)
-    rows = [
-        (
-            moment(entry.at),
-            chip(entry.kind.replace("_", " "), _ENTRY_COLOURS.get(EntryKind(entry.kind), "default")),
-            format_html("{}{}", visible(entry.text), _links(entry)),
-            actor_shown(entry.actor_id, names.get(entry.actor_id), is_short=True),
+    rows = []
+    for entry in entries:
+        named = [
+            ("event", "events_behaviorevent", entry.event_id),
+            ("certificate", "certificates_certificate", entry.certificate_id),
+        ]
+        linked = ((row_link(label, page, key),) for label, page, key in named if key)
+        rows.append(
+            (
+                moment(entry.at),
+                chip(entry.kind.replace("_", " "), _ENTRY_COLOURS.get(EntryKind(entry.kind), "default")),
+                format_html("{}{}", visible(entry.text), format_html_join("", " · {}", linked)),
+                actor_shown(entry.actor_id, names.get(entry.actor_id), is_short=True),
+            )
         )
-        for entry in entries
-    ]
     return wide_table(("At", "What", "Description", "By"), rows) if rows else EMPTY
 
 
@@ -117,16 +123,6 @@ def certificates_table(incident: Incident) -> SafeString | str:
         for row in newest
     ]
     return wide_table(("Certificate", "Since", "Why"), rows) if rows else EMPTY
-
-
-def _links(entry: TimelineEntry) -> SafeString:
-    """Return links to the event and the certificate of an entry."""
-    named = [
-        ("event", "events_behaviorevent", entry.event_id),
-        ("certificate", "certificates_certificate", entry.certificate_id),
-    ]
-    links = ((row_link(label, page, key),) for label, page, key in named if key)
-    return format_html_join("", " · {}", links)
 
 
 def wide_table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> SafeString:

@@ -125,27 +125,20 @@ def grant(alias: str) -> list[Difference]:
 
 def _statements(difference: Difference) -> Iterator[psql.Composed]:
     """Yield REVOKE, which on a table includes its columns, then GRANT if anything is listed."""
-    target, name = _quoted(difference.target), difference.grantee
-    grantee = psql.SQL("PUBLIC") if name == PUBLIC else psql.Identifier(name)
+    kind, name, role = difference.target.kind, difference.target.name, difference.grantee
+    grantee = psql.SQL("PUBLIC") if role == PUBLIC else psql.Identifier(role)
+    names = (name,) if kind in ("SCHEMA", "DATABASE") else (SCHEMA, name)
+    # `regprocedure` has quoted a function already.
+    quoted = psql.SQL(name) if kind == "FUNCTION" else psql.Identifier(*names)
+    target = psql.SQL(kind + " {}").format(quoted)
     yield psql.SQL("REVOKE ALL ON {} FROM {}").format(target, grantee)
-    if difference.wanted:
-        privileges = psql.SQL(", ").join(map(_privilege, sorted(difference.wanted)))
-        yield psql.SQL("GRANT {} ON {} TO {}").format(privileges, target, grantee)
-
-
-def _privilege(words: str) -> psql.Composable:
-    """Quote the column of `UPDATE (column)`; `SELECT` stays."""
-    verb, _, column = words.removesuffix(")").partition(" (")
-    quoted = psql.SQL(verb)
-    return psql.SQL("{} ({})").format(quoted, psql.Identifier(column)) if column else quoted
-
-
-def _quoted(target: DatabaseObject) -> psql.Composable:
-    if target.kind == "FUNCTION":
-        # `regprocedure` has quoted it already.
-        return psql.SQL("FUNCTION " + target.name)
-    name = (target.name,) if target.kind in ("SCHEMA", "DATABASE") else (SCHEMA, target.name)
-    return psql.SQL(target.kind + " {}").format(psql.Identifier(*name))
+    privileges: list[psql.Composable] = []
+    for words in sorted(difference.wanted):
+        verb, _, column = words.removesuffix(")").partition(" (")
+        of_column = psql.SQL(" ({})").format(psql.Identifier(column)) if column else psql.SQL("")
+        privileges.append(psql.SQL(verb) + of_column)
+    if privileges:
+        yield psql.SQL("GRANT {} ON {} TO {}").format(psql.SQL(", ").join(privileges), target, grantee)
 
 
 def _wanted(alias: str) -> Privileges:

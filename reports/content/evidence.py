@@ -220,7 +220,12 @@ def trend_span(length: timedelta) -> str:
 
 def _modes(frame: Frame, agents: QuerySet[Agent]) -> tuple[str, dict[UUID, tuple[str, timedelta]]]:
     """Return the tenant's mode and each agent's; a retired agent is observed no longer."""
-    changes = _mode_changes(frame)
+    # All up to now, by the id of their tenant or agent: later ones tell what stood before.
+    changes: dict[str, list[ModeChange]] = defaultdict(list)
+    entries = AuditEntry.objects.for_tenant(frame.tenant_id).filter(event_type__in=MODE_CHANGES)
+    names = ("affected_id", "created_at", "metadata__before", "metadata__after")
+    for row_id, *change in entries.order_by("created_at", "id").values_list(*names):
+        changes[str(row_id)].append(ModeChange(*change))
     current = Tenant.objects.get(id=frame.tenant_id).enforcement
     tenants = ModeHistory(current, changes[str(frame.tenant_id)])
     found = {}
@@ -230,16 +235,6 @@ def _modes(frame: Frame, agents: QuerySet[Agent]) -> tuple[str, dict[UUID, tuple
         end = min(frame.covered_until, agent.status_changed_at) if is_retired else frame.covered_until
         found[agent.id] = agent_mode(own, tenants, start=max(frame.start, agent.created_at), end=end)
     return tenants.at(frame.covered_until) or current, found
-
-
-def _mode_changes(frame: Frame) -> dict[str, list[ModeChange]]:
-    """Return all changes up to now by the id of their tenant or agent: later ones tell what stood before."""
-    entries = AuditEntry.objects.for_tenant(frame.tenant_id).filter(event_type__in=MODE_CHANGES)
-    names = ("affected_id", "created_at", "metadata__before", "metadata__after")
-    found: dict[str, list[ModeChange]] = defaultdict(list)
-    for row_id, *change in entries.order_by("created_at", "id").values_list(*names):
-        found[str(row_id)].append(ModeChange(*change))
-    return found
 
 
 def _agent_facts(
