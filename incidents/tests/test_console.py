@@ -60,6 +60,19 @@ def test_page_shows_clocks_timeline_and_actions_of_an_officer(acme: Tenant) -> N
         assert page(incident, name) in html
 
 
+@pytest.mark.parametrize("role", [Role.AUDITOR, Role.DEVELOPER])
+def test_others_read_and_change_nothing(acme: Tenant, role: Role) -> None:
+    incident, reader = make_incident(acme, is_contained=False), make_member(acme, role)
+
+    html = console_of(reader).get(page(incident)).content.decode()
+
+    assert "Timeline" in html
+    for name in ACTIONS:
+        assert page(incident, name) not in html
+        assert act(reader, incident, name, note="n").status_code == 403
+    assert kinds(incident) == ["opened"]
+
+
 def test_officer_merges_by_reference_and_finds_the_incident_by_each_agent(acme: Tenant) -> None:
     officer = make_member(acme, Role.OFFICER)
     first, second = make_incident(acme, agent_name="one"), make_incident(acme, agent_name="two")

@@ -2,12 +2,15 @@
 
 import pytest
 
+from agents.tests.factories import make_agent
 from compliance.api.gate import Scope
+from compliance.core import environments
 from compliance.core.clock import now
+from compliance.core.environments import Environment
 from compliance.tests.client import ApiClient
 from tenancy import keys
 from tenancy.models import ApiKey
-from tenancy.tests.factories import make_key, make_tenant
+from tenancy.tests.factories import make_key, make_tenant, make_test_key
 
 
 @pytest.mark.parametrize(
@@ -45,6 +48,15 @@ def test_key_without_the_scope_is_403(api: ApiClient) -> None:
 
     assert answer.status_code == 403
     assert answer.json() == {"error": "This API key lacks the scope agents:write"}
+
+
+def test_live_key_cannot_fetch_a_test_agent(api: ApiClient) -> None:
+    tenant = make_tenant()
+    with environments.use(Environment.TEST):
+        agent = make_agent(tenant)
+
+    assert api.as_key(make_key(tenant)).get(f"/v1/agents/{agent.id}").status_code == 404
+    assert api.as_key(make_test_key(tenant)).get(f"/v1/agents/{agent.id}").status_code == 200
 
 
 def test_use_is_noted(api: ApiClient) -> None:
