@@ -36,6 +36,7 @@ from compliance.console.navigation import NavigationLine
 from tenancy.console_actions import AgentBudgetForm, AgentModeForm, mode_chip
 from tenancy.models import Enforcement
 
+TENANTS: Final = "its tenant's"
 SECTIONS: Final = {
     "Agent": ("label", "mode", "tenant", "description"),
     "Identity": ("identifier", "did", "inbox_address"),
@@ -227,6 +228,30 @@ class AgentAdmin(TenantScopedAdmin):
     )
     card = column("published card", lambda agent: pretty_json(agent.agent_card))
     metadata_json = column("metadata", lambda agent: pretty_json(agent.metadata))
+    # The mode and the budget that count, and whose they are.
+    mode = column(
+        "mode",
+        lambda one: format_html(
+            "{} {}", mode_chip(one.effective_enforcement), "its own" if one.enforcement else TENANTS
+        ),
+    )
+    budget = column(
+        "alarm budget",
+        lambda one: (
+            f"{one.effective_alarm_budget:g} of its ordinary events "
+            f"({'its own' if one.alarm_budget is not None else TENANTS})"
+        ),
+    )
+    scope = column(
+        "permitted actions",
+        lambda one: (
+            chips(one.permitted_actions, "primary")
+            if one.permitted_actions
+            else "None declared"
+            if one.permitted_actions is None
+            else "Nothing is permitted"
+        ),
+    )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows: QuerySet[Any] = super().get_queryset(request).annotate(is_orphan=IS_ORPHAN)
@@ -243,21 +268,3 @@ class AgentAdmin(TenantScopedAdmin):
         """Return the chips of an agent that is only observed, or dormant."""
         observed = mode_chip(agent.effective_enforcement) if agent.is_observed else ""
         return format_html("{}{}", observed, chip("dormant", "warning") if agent.dormant_at else "")
-
-    @display(description="mode")
-    def mode(self, agent: Agent) -> str:
-        source = "its own" if agent.enforcement else "its tenant's"
-        return format_html("{} {}", mode_chip(agent.effective_enforcement), source)
-
-    @display(description="alarm budget")
-    def budget(self, agent: Agent) -> str:
-        """Show the budget that counts, and whose it is."""
-        source = "its tenant's" if agent.alarm_budget is None else "its own"
-        return f"{agent.effective_alarm_budget:g} of its ordinary events ({source})"
-
-    @display(description="permitted actions")
-    def scope(self, agent: Agent) -> str:
-        permitted = agent.permitted_actions
-        if permitted is None:
-            return "None declared"
-        return chips(permitted, "primary") if permitted else "Nothing is permitted"

@@ -250,11 +250,3 @@ class UpdatedAgentSerializer(AgentSerializer):
 
     class Meta(AgentSerializer.Meta):
         fields = [*AgentSerializer.Meta.fields, "renewal_needed_for"]
-
-
-def shown_agent(agent: Agent) -> dict[str, Any]:
-    """Return the fields of `AgentSerializer`, read without the cost of its field objects."""
-    shown = {name: getattr(agent, name) for name in AgentSerializer.Meta.fields}
-    if agent.financial_scope is not None:
-        shown["financial_scope"] = FinancialScopeSerializer(agent.financial_scope).data
-    return shown

@@ -1,7 +1,6 @@
 """`/v1/agents`: register, read, list, edit."""
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
@@ -12,7 +11,7 @@ from agents import serializers, services
 from agents.blueprints.inheritance import differing
 from agents.errors import BlueprintNotFound, ObserveNotByKey
 from agents.models import Agent, AgentStatus, Blueprint
-from agents.serializers import EMAIL_PATTERN, AgentSerializer, shown_agent
+from agents.serializers import EMAIL_PATTERN, AgentSerializer
 from auditlog.actors.requests import caller_of
 from compliance.api.gate import Scope, require_scope
 from compliance.api.pagination import newest_first, ok, read_choice, read_flag, read_id, read_text
@@ -77,7 +76,7 @@ class AgentViewSet(ApiViewSet):
     def create(self, request: ApiRequest) -> Response:
         fields = _stated(serializers.RegisterAgentSerializer, request)
         agent = services.register(fields=fields, **caller_of(request))
-        return ok(shown_agent(agent), status=201)
+        return ok(AgentSerializer(agent).data, status=201)
 
     @listing(
         "listAgents",
@@ -89,13 +88,16 @@ class AgentViewSet(ApiViewSet):
     )
     def list(self, request: ApiRequest) -> Response:
         params, agents = request.query_params, Agent.objects.for_tenant(request.auth.tenant_id)
+        email = params.get("owner")
+        if email is not None and not re.fullmatch(EMAIL_PATTERN, email):
+            raise Invalid("owner must be an e-mail address")
         if (blueprint_id := read_id(params, "differs_from")) is not None:
             agents = differing(Blueprint.objects.for_tenant(request.auth.tenant_id).find(blueprint_id))
         agents = (
             agents.where(
                 blueprint_id=read_id(params, "blueprint_id"),
                 status=read_choice(params, "status", AgentStatus.values),
-                owner_email__iexact=_read_email(params),
+                owner_email__iexact=email,
                 model_hash=read_text(params, "model_hash", max_length=512),
             )
             .orphaned(read_flag(params, "orphaned"))
@@ -103,13 +105,12 @@ class AgentViewSet(ApiViewSet):
             .matching(read_text(params, "q"))
             .with_tenant()
         )
-        return newest_first(
-            agents, request, lambda rows: [*map(shown_agent, rows)], field="created_at", heavy="metadata"
-        )
+        return newest_first(agents, request, AgentSerializer.all_of, field="created_at", heavy="metadata")
 
     @operation("getAgent", "Fetch an agent", Scope.AGENTS_READ, AgentSerializer, e404="Agent not found")
     def retrieve(self, request: ApiRequest, agent_id: str) -> Response:
-        return ok(shown_agent(Agent.objects.for_tenant(request.auth.tenant_id).with_tenant().find(agent_id)))
+        agent = Agent.objects.for_tenant(request.auth.tenant_id).with_tenant().find(agent_id)
+        return ok(AgentSerializer(agent).data)
 
     @operation(
         "updateAgent",
@@ -129,14 +130,7 @@ class AgentViewSet(ApiViewSet):
     def partial_update(self, request: ApiRequest, agent_id: str) -> Response:
         changes = _stated(serializers.UpdateAgentSerializer, request)
         agent, needed = services.update(agent_id=agent_id, changes=changes, **caller_of(request))
-        return ok({**shown_agent(agent), "renewal_needed_for": needed})
-
-
-def _read_email(params: Mapping[str, str]) -> str | None:
-    email = params.get("owner")
-    if email is not None and not re.fullmatch(EMAIL_PATTERN, email):
-        raise Invalid("owner must be an e-mail address")
-    return email
+        return ok({**AgentSerializer(agent).data, "renewal_needed_for": needed})
 
 
 def _stated(serializer: type[serializers.AgentProfileSerializer], request: ApiRequest) -> dict[str, Any]:

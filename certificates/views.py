@@ -10,7 +10,7 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework.response import Response
 
 from agents.models import Agent
-from agents.serializers import AgentSerializer, ReasonSerializer, shown_agent
+from agents.serializers import AgentSerializer, ReasonSerializer
 from auditlog.actors.requests import caller_of
 from certificates import serializers, services
 from certificates.issuing import issuance
@@ -49,7 +49,7 @@ def _changed(request: ApiRequest, service: Callable[..., Agent], agent_id: str) 
     agent = service(
         agent_id=agent_id, reason=validated(ReasonSerializer, request)["reason"], **caller_of(request)
     )
-    return ok(shown_agent(agent))
+    return ok(AgentSerializer(agent).data)
 
 
 class AgentCertificateViewSet(ApiViewSet):

@@ -207,8 +207,16 @@ class BehaviorEventAdmin(EventRowAdmin):
 
     @display(description="reasons")
     def why(self, event: BehaviorEvent) -> str:
-        reasons = [_cells(reason) for reason in event.reasons or () if isinstance(reason, dict)]
-        return table(REASON_COLUMNS, reasons) if reasons else EMPTY
+        rows = []
+        for reason in event.reasons or ():
+            if isinstance(reason, dict):
+                name, observed, expected = (
+                    str(reason.get(key, "")) for key in ("name", "observed", "expected")
+                )
+                told = format_html("{}<br>{}", visible(in_words(name)), code(name))
+                effect = worth(name, reason.get("weight"))
+                rows.append((told, visible(observed), visible(expected), effect))
+        return table(REASON_COLUMNS, rows) if rows else EMPTY
 
     @display(description="verdict")
     def review_facts(self, event: BehaviorEvent) -> str:
@@ -228,12 +236,6 @@ class BehaviorEventAdmin(EventRowAdmin):
 def _is_of_several(request: HttpRequest) -> bool:
     """Whether the list is of several tenants' rows: it is not filtered by one, and the user sees more."""
     return access_of(request).shows_many_tenants and parse_id(request.GET.get("tenant", "")) is None
-
-
-def _cells(reason: dict[str, Any]) -> tuple[object, ...]:
-    name, observed, expected = (str(reason.get(key, "")) for key in ("name", "observed", "expected"))
-    told = format_html("{}<br>{}", visible(in_words(name)), code(name))
-    return told, visible(observed), visible(expected), worth(name, reason.get("weight"))
 
 
 @admin.register(EventReview)

@@ -10,7 +10,6 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from unfold.decorators import display
 from unfold.widgets import (
     UnfoldAdminDateWidget,
     UnfoldAdminDecimalFieldWidget,
@@ -143,6 +142,12 @@ class NewSimulationForm(forms.ModelForm):
         }
 
 
+def _summary(row: Simulation) -> str:
+    policy = row.policies["candidate"]
+    scored = ", scored anew" if policy["rescored"] else ""
+    return f"{policy['strikes']} of {policy['threshold']:g} in {policy['window_minutes']:g} min{scored}"
+
+
 class SimulationAdmin(NamesActors, TenantScopedAdmin):
     """Simulations; a task works on them step by step."""
 
@@ -174,7 +179,14 @@ class SimulationAdmin(NamesActors, TenantScopedAdmin):
     officer = column("requested by", lambda row: actor_shown(row.requested_by, row.actor_name))
     state = column("status", lambda row: status_chip(row.status), ordering="status")
     progress_text = column("progress", lambda row: f"{row.progress:.0%}, {row.events:,} events read")
-    policy = column("candidate", lambda row: _summary(row.policies["candidate"]))
+    policy = column("candidate", _summary)
+    period = column(
+        "period",
+        lambda row: (
+            f"{_moment(row.policies['since']) if row.policies['since'] else 'the first stored event'} to "
+            f"{_moment(row.policies['until'])}"
+        ),
+    )
     live_facts = column("live", lambda row: _policy(row.policies["live"]))
     candidate_facts = column("candidate", lambda row: _policy(row.policies["candidate"]))
     reproduction = column("revocations", lambda row: _reproduction(row.findings))
@@ -198,11 +210,6 @@ class SimulationAdmin(NamesActors, TenantScopedAdmin):
         )
         obj.pk, obj.created_at = made.pk, made.created_at
 
-    @display(description="period")
-    def period(self, row: Simulation) -> str:
-        since = row.policies["since"]
-        return f"{_moment(since) if since else 'the first stored event'} to {_moment(row.policies['until'])}"
-
 
 def _policy(policy: dict[str, Any]) -> SafeString:
     weights = ", ".join(f"{name} {value:g}" for name, value in policy["weights"].items())
@@ -214,11 +221,6 @@ def _policy(policy: dict[str, Any]) -> SafeString:
         ("alarm budget", f"{policy['alarm_budget']:g}" if policy.get("alarm_budget") else "each agent's own"),
         ("weights", weights or "as in the model"),
     ])  # fmt: skip
-
-
-def _summary(policy: dict[str, Any]) -> str:
-    scored = ", scored anew" if policy["rescored"] else ""
-    return f"{policy['strikes']} of {policy['threshold']:g} in {policy['window_minutes']:g} min{scored}"
 
 
 def _reproduction(found: dict[str, Any] | None) -> SafeString | str:
@@ -246,30 +248,25 @@ def _counts(found: dict[str, Any] | None) -> SafeString | str:
 def _agents(found: dict[str, Any] | None) -> SafeString | str:
     if found is None or not found["agents"]:
         return EMPTY
-    return table(COLUMNS, [_row(one) for one in found["agents"][:MOST_SHOWN]])
-
-
-def _row(one: dict[str, Any]) -> tuple[Any, ...]:
-    verdict = chip(one["verdict"], STATUS_COLOURS.get(one["verdict"], "default"))
-    stop = one["candidate"] or one["live"]
-    names = dict.fromkeys(name for strike in (stop["strikes"] if stop else ()) for name in strike["reasons"])
-    live, candidate = (_moment(one[policy] and one[policy]["at"]) for policy in ("live", "candidate"))
-    return (
-        row_link(visible(one["agent"]), "agents_agent", one["agent_id"]),
-        _moment(one["stopped_at"]),
-        live,
-        format_html("{}<br>{}{}", candidate, WORDS[one["fate"]], _by(one["earlier_seconds"])),
-        verdict if one["verdict"] != UNREVIEWED else UNREVIEWED,
-        format_html_join("", "{}<br>", ((in_words(name),) for name in names)),
-    )
-
-
-def _by(seconds: float | None) -> str:
-    """Return the distance of the two stops in words, as in `, by 0:04:00`."""
-    if not seconds:
-        return ""
-    whole = timedelta(seconds=round(abs(seconds)))
-    return f", by {whole or 'less than a second'}"
+    rows = []
+    for one in found["agents"][:MOST_SHOWN]:
+        verdict = chip(one["verdict"], STATUS_COLOURS.get(one["verdict"], "default"))
+        stop = one["candidate"] or one["live"] or {"strikes": ()}
+        names = dict.fromkeys(name for strike in stop["strikes"] for name in strike["reasons"])
+        live, candidate = (_moment(one[policy] and one[policy]["at"]) for policy in ("live", "candidate"))
+        apart = timedelta(seconds=round(abs(one["earlier_seconds"] or 0)))
+        by = f", by {apart or 'less than a second'}" if one["earlier_seconds"] else ""
+        rows.append(
+            (
+                row_link(visible(one["agent"]), "agents_agent", one["agent_id"]),
+                _moment(one["stopped_at"]),
+                live,
+                format_html("{}<br>{}{}", candidate, WORDS[one["fate"]], by),
+                verdict if one["verdict"] != UNREVIEWED else UNREVIEWED,
+                format_html_join("", "{}<br>", ((in_words(name),) for name in names)),
+            )
+        )
+    return table(COLUMNS, rows)
 
 
 def _moment(text: str | None) -> str:

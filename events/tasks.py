@@ -1,11 +1,13 @@
 """Scheduled tasks of the events; each is safe to repeat."""
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from auditlog.vocabulary import Actor
 from compliance.core.clock import now
 from compliance.core.tasks import task
+from compliance.stores.sweeps import each
 from events import partitions
 from events.activity import dormancy
 from events.figures import days, usage
@@ -82,13 +84,19 @@ def forget_spans(**kwargs: Any) -> None:
 
 @task("events.sum_up")
 def sum_up(**kwargs: Any) -> None:
-    """Add new events to the figures kept by day, and delete the days past their retention."""
+    """Add new events to the figures kept by day, and delete the days past their retention.
+
+    A part that fails is left for the next run; the others go on.
+    """
     moment = now()
-    log.debug("summed up the risk of %d events", rolling.sum_up(now=moment))
-    log.debug("wrote the figures of %d days", days.sum_up_days(now=moment))
-    log.debug("counted the names of %d events", usage.sum_up(now=moment))
-    rolling.forget(now=moment)
-    usage.forget(now=moment)
+    parts: dict[str, Callable[..., int | None]] = {
+        "risk": rolling.sum_up,
+        "figures": days.sum_up_days,
+        "names": usage.sum_up,
+        "old risk": rolling.forget,
+        "old names": usage.forget,
+    }
+    each(parts, lambda part: parts[part](now=moment) or 0)
 
 
 @task("events.stream")

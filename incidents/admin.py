@@ -5,33 +5,18 @@ from typing import Any, ClassVar
 
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from unfold.decorators import display
 
 from compliance.console.actions import ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantScopedAdmin
-from compliance.console.display import EMPTY, chip, column, moment, visible
+from compliance.console.display import EMPTY, chip, column, moment, row_link, visible
 from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, TenantFilter
 from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
 from incidents.console import shown
 from incidents.console.actions import ACTIONS
-from incidents.models import Incident, TimelineEntry
 
 REFERENCE = re.compile(r"INC-\d{8}-([0-9A-F]{8})", re.IGNORECASE)
-ENTRIES_SHOWN = 200
 MOST_COUNTED = 99
-
-
-def _timeline(incident: Incident) -> str:
-    """Show the newest rows, the newest first."""
-    rows = TimelineEntry.objects.filter(incident_id=incident.id).order_by("-at", "-id")
-    return shown.timeline_table(list(rows[:ENTRIES_SHOWN]))
-
-
-def _attachments(incident: Incident) -> str:
-    ids = Incident.objects.and_merged(incident.id)
-    found = TimelineEntry.objects.of_incidents(ids).attachments()
-    return shown.attachments_table(list(found[:ENTRIES_SHOWN]))
 
 
 class IncidentAdmin(TenantScopedAdmin):
@@ -106,16 +91,20 @@ class IncidentAdmin(TenantScopedAdmin):
     owner_name = column("owner", lambda row: visible(row.owner) or EMPTY, ordering="owner")
     agents = column("agents", shown.agents_table)
     certificates = column("certificates", shown.certificates_table)
-    goes_on = column("merged into", shown.other_link)
+    goes_on = column(
+        "merged into",
+        lambda row: (
+            row_link(row.merged_into.reference, "incidents_incident", row.merged_into_id)
+            if row.merged_into
+            else EMPTY
+        ),
+    )
     harm = column("AI Act, Article 3(49)", lambda row: row.get_serious_harm_display())
     dora = column("DORA, Article 18", lambda row: row.get_dora_class_display())
     clocks_now = column("clocks", lambda row: shown.clocks_table(row, now()))
-    timeline_rows = column("timeline", _timeline)
-    attachments = column("attachments", _attachments)
-
-    @display(description="aware since")
-    def aware(self, incident: Incident) -> str:
-        return moment(incident.aware_at) if incident.aware_at else "the detection"
+    timeline_rows = column("timeline", shown.timeline_table)
+    attachments = column("attachments", shown.attachments_table)
+    aware = column("aware since", lambda row: moment(row.aware_at) if row.aware_at else "the detection")
 
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).defer("announced")

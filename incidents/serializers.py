@@ -12,10 +12,9 @@ from compliance.api.rest.fields import (
     StrictDateTimeField,
     StrictIntegerField,
 )
-from incidents.duties.clocks import Clock, ClockKind, ClockState
+from incidents.duties.clocks import ClockKind, ClockState
 from incidents.duties.statements import MOMENTS
 from incidents.models import Incident, TimelineEntry, TouchedAgent, TouchedCertificate
-from incidents.services import Attachment
 from incidents.vocabulary import (
     STATED,
     DoraClass,
@@ -29,6 +28,7 @@ from incidents.vocabulary import (
 TIMELINE_SHOWN = 200
 CERTIFICATES_SHOWN = 200
 LARGEST_FILE = 2**53
+_CLOCK = ("provision", "basis", "started_at", "due_at", "met_at")
 _OWN = (
     *("id", "agent_id", "agent_name", "title", "cause", "state", "severity", "owner"),
     *("detected_at", "opened_at", "contained_at", "closed_at", "updated_at", "serious_harm", "dora_class"),
@@ -163,11 +163,7 @@ class UpdateIncidentSerializer(ChangesSerializer):
                 raise serializers.ValidationError({"merged_into": "Only a note may stand beside it"})
             return {"into": found["merged_into"], "note": found.get("note", "")}
         note, attachment = found.pop("note", ""), found.pop("attachment", None)
-        return {
-            "changes": found,
-            "note": note,
-            "attachment": None if attachment is None else Attachment(**attachment),
-        }
+        return {"changes": found, "note": note, "attachment": attachment}
 
 
 def shown_incident(incident: Incident, now: datetime) -> dict[str, Any]:
@@ -177,7 +173,14 @@ def shown_incident(incident: Incident, now: datetime) -> dict[str, Any]:
         **{name: getattr(incident, name) for name in _OWN},
         "merged_into": incident.merged_into_id,
         "agents": TouchedAgentSerializer(incident.agents.all(), many=True).data,
-        "clocks": [shown_clock(clock, now) for clock in incident.clocks()],
+        "clocks": [
+            {
+                "kind": clock.kind.value,
+                "state": clock.state_at(now).value,
+                **{name: getattr(clock, name) for name in _CLOCK},
+            }
+            for clock in incident.clocks()
+        ],
     }
 
 
@@ -187,9 +190,3 @@ def shown_detail(incident: Incident, now: datetime) -> dict[str, Any]:
     rows = TimelineEntrySerializer(list(newest)[::-1], many=True).data
     certificates = TouchedCertificateSerializer(incident.certificates.all()[:CERTIFICATES_SHOWN], many=True)
     return {**shown_incident(incident, now), "certificates": certificates.data, "timeline": rows}
-
-
-def shown_clock(clock: Clock, now: datetime) -> dict[str, Any]:
-    names = ("provision", "basis", "started_at", "due_at", "met_at")
-    fields = {name: getattr(clock, name) for name in names}
-    return {"kind": clock.kind.value, "state": clock.state_at(now).value, **fields}

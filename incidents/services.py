@@ -1,7 +1,6 @@
 """Open incidents, join them, and change them; every step is in the timeline and in the audit log."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -27,15 +26,6 @@ _TITLES: Final = {
 }
 CASES: Final = 0x63617365  # "case": the first key of the advisory locks of case numbers
 _CLOCKWORK: Final = ("next_announcement_at", "next_due_at")
-
-
-@dataclass(frozen=True)
-class Attachment:
-    """A file that an officer keeps: its name, its size in octets and its SHA-256 in hex."""
-
-    name: str
-    size: int
-    sha256: str
 
 
 def open_or_join(
@@ -78,12 +68,13 @@ def update(
     incident_id: Any,
     changes: Mapping[str, Any],
     note: str = "",
-    attachment: Attachment | None = None,
+    attachment: dict[str, Any] | None = None,
     actor: Actor,
     now: datetime,
 ) -> Incident:
     """Set fields that officers state, and add a note or an attachment; all of it or nothing.
 
+    `attachment`: the `name`, the `size` in octets and the `sha256` in hex of a file that the officer keeps.
     Raises IncidentNotFound, IncidentClosed or IncidentMerged (one that has ended takes only notes and
     attachments), DutiesOpen and InconsistentStatement.
     """
@@ -94,10 +85,9 @@ def update(
             _enter(incident, EntryKind.NOTE, note, actor, now)
             _record(incident, AuditAction.INCIDENT_NOTED, "Note added to", actor, now, note=note)
         if attachment is not None:
-            data = vars(attachment)
-            text = f"Attached by digest: {attachment.name}"
-            _enter(incident, EntryKind.ATTACHMENT, text, actor, now, data=data)
-            _record(incident, AuditAction.INCIDENT_ATTACHED, "Attachment added to", actor, now, **data)
+            text = f"Attached by digest: {attachment['name']}"
+            _enter(incident, EntryKind.ATTACHMENT, text, actor, now, data=attachment)
+            _record(incident, AuditAction.INCIDENT_ATTACHED, "Attachment added to", actor, now, **attachment)
     return incident
 
 

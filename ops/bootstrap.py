@@ -30,7 +30,7 @@ def bootstrap(*, state_file: Path, migrate: bool = False, now: datetime) -> dict
 
     Returns the tenant's id, its API keys and the log-ins, which `state_file` keeps for its owner's eyes only.
     """
-    known = _read(state_file)
+    known: dict[str, str] = json.loads(state_file.read_text()) if state_file.exists() else {}
     for environment in Environment:
         if migrate:
             call_command("migrate", database=environment.alias, interactive=False, verbosity=0)
@@ -48,24 +48,12 @@ def bootstrap(*, state_file: Path, migrate: bool = False, now: datetime) -> dict
         password = known.get(f"{username}_password") or secrets.token_urlsafe(12)
         made[f"{username}_password"] = password
         _ensure_user(username, password, member_of, now)
-    _write(state_file, made)
-    return made
-
-
-def _read(state_file: Path) -> dict[str, str]:
-    try:
-        found = json.loads(state_file.read_text())
-    except (FileNotFoundError, json.JSONDecodeError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _write(state_file: Path, state: dict[str, str]) -> None:
     fresh = state_file.with_suffix(".new")
     fresh.touch(mode=0o600)
     fresh.chmod(0o600)
-    fresh.write_text(json.dumps(state, indent=2))
+    fresh.write_text(json.dumps(made, indent=2))
     fresh.replace(state_file)
+    return made
 
 
 def _tenant(tenant_id: str | None, now: datetime) -> Tenant:

@@ -4,9 +4,10 @@ They read the daily figures of `events.figures`, a row a tenant and day, and the
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.contrib import admin
@@ -52,13 +53,13 @@ class Bar:
     kind: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Plot:
     """One row of bars, the worst day's number and the axis' end; `tone` names colour and pattern."""
 
     title: str
     tone: str
-    bars: Sequence[Bar]
+    bars: list[Bar]
     worst: str
     axis: str
     summary: str
@@ -66,7 +67,7 @@ class Plot:
     lines: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
+@dataclass
 class Chart:
     """Plots over the same days, and the numbers behind them. `note` says what is counted.
 
@@ -87,11 +88,51 @@ def charts(request: HttpRequest, figures: Figures, now: datetime) -> list[Chart]
     """Return the charts over the user's tenants."""
     today = now.astimezone(UTC).date()
     days = _days(today, DAYS)
+    of = partial(_series, days, figures)
+    every, high, medium, done, failed = map(of, ("events", "high", "medium", "delivered", "undelivered"))
+    low = [
+        None if e is None else e - (h or 0) - (m or 0) for e, h, m in zip(every, high, medium, strict=True)
+    ]
+    shares = [
+        None if not (d or f) else 100.0 * (d or 0) / ((d or 0) + (f or 0))
+        for d, f in zip(done, failed, strict=True)
+    ]
     return [
-        _events(days, figures),
-        _delivery(days, figures),
-        _reviews(days, figures),
-        _revocations(days, figures),
+        _chart(
+            "Events by band",
+            "By the day of receipt (UTC); each band has a scale of its own.",
+            days,
+            [("High", "high", high), ("Medium", "medium", medium), ("Low", "low", low)],
+            _count,
+        ),
+        _chart(
+            "Webhook deliveries that succeeded",
+            "Share of the day's deliveries that ended; cancelled ones do not count.",
+            days,
+            [("Succeeded", "low", shares)],
+            lambda value: f"{value:.1f} %",
+            top=100.0,
+            is_low_worst=True,
+            also=[("Delivered", done, _count), ("Failed", failed, _count)],
+        ),
+        _chart(
+            "Time from event to review",
+            "Median of the day's first verdicts; of several tenants, the slowest tenant's.",
+            days,
+            [("Median", "medium", of("review_delay"))],
+            _seconds,
+            least_top=SHORT,
+            also=[("Reviews", of("reviews"), _count)],
+        ),
+        _chart(
+            "Time from breach to revocation",
+            "From the receipt of the event that reached the threshold; 0 s is within its own transaction.",
+            days,
+            [("Longest", "high", of("longest_revocation_delay"))],
+            _seconds,
+            least_top=SHORT,
+            also=[("Median", of("revocation_delay"), _seconds), ("Breaches", of("revocations"), _count)],
+        ),
         _agents(request, today),
     ]
 
@@ -122,65 +163,6 @@ def _series(days: Sequence[date], figures: Figures, name: str) -> list[float | N
     return [figures[day][name] if day in figures else None for day in days]
 
 
-def _events(days: Sequence[date], figures: Figures) -> Chart:
-    high, medium, every = (_series(days, figures, name) for name in ("high", "medium", "events"))
-    low = [
-        None if e is None else e - (h or 0) - (m or 0) for e, h, m in zip(every, high, medium, strict=True)
-    ]
-    return _chart(
-        "Events by band",
-        "By the day of receipt (UTC); each band has a scale of its own.",
-        days,
-        [("High", "high", high), ("Medium", "medium", medium), ("Low", "low", low)],
-        _count,
-    )
-
-
-def _delivery(days: Sequence[date], figures: Figures) -> Chart:
-    done, failed = (_series(days, figures, name) for name in ("delivered", "undelivered"))
-    shares = [
-        None if not (d or f) else 100.0 * (d or 0) / ((d or 0) + (f or 0))
-        for d, f in zip(done, failed, strict=True)
-    ]
-    return _chart(
-        "Webhook deliveries that succeeded",
-        "Share of the day's deliveries that ended; cancelled ones do not count.",
-        days,
-        [("Succeeded", "low", shares)],
-        lambda value: f"{value:.1f} %",
-        top=100.0,
-        is_low_worst=True,
-        also=[("Delivered", done, _count), ("Failed", failed, _count)],
-    )
-
-
-def _reviews(days: Sequence[date], figures: Figures) -> Chart:
-    return _chart(
-        "Time from event to review",
-        "Median of the day's first verdicts; of several tenants, the slowest tenant's.",
-        days,
-        [("Median", "medium", _series(days, figures, "review_delay"))],
-        _seconds,
-        least_top=SHORT,
-        also=[("Reviews", _series(days, figures, "reviews"), _count)],
-    )
-
-
-def _revocations(days: Sequence[date], figures: Figures) -> Chart:
-    return _chart(
-        "Time from breach to revocation",
-        "From the receipt of the event that reached the threshold; 0 s is within its own transaction.",
-        days,
-        [("Longest", "high", _series(days, figures, "longest_revocation_delay"))],
-        _seconds,
-        least_top=SHORT,
-        also=[
-            ("Median", _series(days, figures, "revocation_delay"), _seconds),
-            ("Breaches", _series(days, figures, "revocations"), _count),
-        ],
-    )
-
-
 def _agents(request: HttpRequest, today: date) -> Chart:
     days = _days(today, RISK_DAYS)
     rows: QuerySet[Agent] = admin.site.get_model_admin(Agent).get_queryset(request)
@@ -193,11 +175,9 @@ def _agents(request: HttpRequest, today: date) -> Chart:
         (visible(agent.name), "high", [scores.get(day) for day in days]) for agent, scores in worst.items()
     ]
     chart = _chart(f"Riskiest agents, {RISK_DAYS} days", RISK_NOTE, days, series, _score, **OF_RISK)
-    plots = [
-        replace(plot, url=reverse("admin:agents_agent_change", args=[agent.pk]))
-        for plot, agent in zip(chart.plots, worst, strict=True)
-    ]
-    return replace(chart, plots=plots)
+    for plot, agent in zip(chart.plots, worst, strict=True):
+        plot.url = reverse("admin:agents_agent_change", args=[agent.pk])
+    return chart
 
 
 def of_agent(agent: Agent, marked: Mapping[str, Sequence[datetime]], now: datetime) -> Chart:
@@ -224,22 +204,17 @@ def of_agent(agent: Agent, marked: Mapping[str, Sequence[datetime]], now: dateti
         for kind, found in counts.items()
     ]
     chart = _chart(f"Risk of {RISK_DAYS} days", RISK_NOTE, days, series, _score, also=also, **OF_RISK)
-    keys = {kind: counted(sum(found[day] for day in days), kind) for kind, found in counts.items()}
-    marks = [mark for kind, found in counts.items() for mark in _marks(days, found, kind)]
-    (plot,) = chart.plots
-    plot = replace(plot, bars=[*plot.bars, *marks], summary=f"{plot.summary}; {', '.join(keys.values())}")
-    return replace(chart, plots=[plot], keys=keys)
-
-
-def _marks(days: Sequence[date], found: Mapping[date, int], kind: str) -> Iterable[Bar]:
-    """Mark the days of strikes at the upper edge, those of other things by a line from top to bottom."""
-    place = WIDTH / len(days)
-    width, height = (place * (1 - GAP), HEIGHT / 12) if kind == "strike" else (place / 4, HEIGHT)
-    for at, day in enumerate(days):
-        if count := found.get(day, 0):
-            x = _number(at * place + (place - width) / 2)
-            label = f"{_day(day)}: {counted(count, kind)}"
-            yield Bar(x, "0", _number(width), _number(height), label, kind)
+    chart.keys = {kind: counted(sum(found[day] for day in days), kind) for kind, found in counts.items()}
+    (plot,), place = chart.plots, WIDTH / len(days)
+    plot.summary = f"{plot.summary}; {', '.join(chart.keys.values())}"
+    for kind, found in counts.items():
+        # Strikes are marked at the upper edge, other things by a line from top to bottom.
+        width, height = (place * (1 - GAP), HEIGHT / 12) if kind == "strike" else (place / 4, HEIGHT)
+        for at, day in enumerate(days):
+            if count := found[day]:
+                x, label = _number(at * place + (place - width) / 2), f"{_day(day)}: {counted(count, kind)}"
+                plot.bars.append(Bar(x, "0", _number(width), _number(height), label, kind))
+    return chart
 
 
 Shown = Callable[[float], str]

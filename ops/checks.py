@@ -27,7 +27,6 @@ DATABASE_RULES = (
     # A warning: the pages work without the role.
     (checks.Warning, role_audit.auditor_is_in_use, role_audit.AUDITOR_REMEDY, "wiring.W002"),
 )
-LIVE_DATABASE_RULES = ((checks.Error, role_audit.people_guarded, people_guards.REMEDY, "wiring.E005"),)
 
 
 def check_owners(**kwargs: Any) -> list[CheckMessage]:
@@ -89,18 +88,16 @@ def check_roles(**kwargs: Any) -> list[CheckMessage]:
     for environment in Environment:
         try:
             with environments.use(environment):
-                found += _messages(environment)
+                found += [
+                    level(f"In the {environment.value} database: {problem}.", hint=hint, id=number)
+                    for level, check, hint, number in DATABASE_RULES
+                    if (problem := check())
+                ]
+                if environment is Environment.LIVE and (problem := role_audit.people_guarded()):
+                    text = f"In the live database: {problem}."
+                    found.append(checks.Error(text, hint=people_guards.REMEDY, id="wiring.E005"))
         except Error as error:
             text = f"The {environment.value} database can't be checked: {type(error).__name__}."
             hint = "Run this check where the databases answer, after manage.py migrate."
             found.append(checks.Warning(text, hint=hint, id="wiring.W001"))
     return found
-
-
-def _messages(environment: Environment) -> list[CheckMessage]:
-    rules = DATABASE_RULES + (LIVE_DATABASE_RULES if environment is Environment.LIVE else ())
-    return [
-        level(f"In the {environment.value} database: {problem}.", hint=hint, id=number)
-        for level, check, hint, number in rules
-        if (problem := check())
-    ]

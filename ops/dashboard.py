@@ -17,7 +17,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from agents.models import Agent, AgentStatus
-from agents.querysets import IS_ORPHAN, NEEDS_ATTENTION, AgentQuerySet, is_in_mode
+from agents.querysets import IS_ORPHAN, NEEDS_ATTENTION, is_in_mode
 from agents.risk import band_of
 from auditlog.models import AuditEntry, TreeHead
 from auditlog.proving.proofs import MET, MISSING, NO_POLICY, log_state
@@ -29,7 +29,7 @@ from compliance.core import clock
 from compliance.core.wording import counted, spoken
 from delegation.reviews.models import AccessReview
 from events.inbox.forms import DecisionForm
-from events.inbox.models import OpenEvent, OpenEventQuerySet
+from events.inbox.models import OpenEvent
 from ops.charts import Figures, charts, figures_of
 from tenancy.models import Enforcement
 from webhooks.models import FAILING_AFTER, Delivery, Webhook
@@ -71,33 +71,10 @@ def overview(request: HttpRequest) -> HttpResponse:
     figures = figures_of(request, now)
     shown = {
         "title": "Overview",
-        "board": board(request, figures, now),
+        "board": {"tiles": tiles(request, figures, now), "panels": panels(request, now)},
         "charts": charts(request, figures, now),
     }
     return TemplateResponse(request, "admin/overview.html", {**admin.site.each_context(request), **shown})
-
-
-def board(request: HttpRequest, figures: Figures, now: datetime) -> dict[str, Any]:
-    agents, certificates = scoped(request, Agent), scoped(request, Certificate)
-    opened = scoped(request, OpenEvent)
-    return {
-        "tiles": [
-            *agent_tiles(agents, now),
-            *certificate_tiles(certificates, now),
-            list_tile(scoped(request, RevocationList), now),
-            review_tile(scoped(request, AccessReview), now),
-            inbox_tile(opened),
-            delivery_tile(figures, now),
-            tree_tile(now),
-        ],
-        "panels": [
-            attention(agents, now),
-            *failing_webhooks(scoped(request, Webhook)),
-            waiting(opened),
-            latest_entries(scoped(request, AuditEntry)),
-            ending_soon(certificates, now),
-        ],
-    }
 
 
 def scoped(request: HttpRequest, model: type[Model]) -> Any:
@@ -126,31 +103,56 @@ def panel(
     return {"title": title, "columns": list(columns), "rows": shown, "empty": empty or "None.", "url": url}
 
 
-def not_stopped(now: datetime) -> Q:
-    """Match the active agents that would have been stopped lately, were they not only observed."""
-    return is_in_mode(Enforcement.OBSERVE) & Q(
-        status=AgentStatus.ACTIVE, would_have_stopped_at__gte=now - RECENT
-    )
-
-
-def agent_tiles(agents: AgentQuerySet, now: datetime) -> list[Tile]:
+def tiles(request: HttpRequest, figures: Figures, now: datetime) -> list[Tile]:
+    """Return one number for each state that somebody may have to act on."""
+    agents, certificates = scoped(request, Agent), scoped(request, Certificate)
+    would_have_stopped = Q(status=AgentStatus.ACTIVE, would_have_stopped_at__gte=now - RECENT)
     found = agents.aggregate(
         **{status: Count("pk", filter=Q(status=status)) for status in AgentStatus.values},
         registered=Count("pk"),
-        observed=Count("pk", filter=not_stopped(now)),
+        observed=Count("pk", filter=is_in_mode(Enforcement.OBSERVE) & would_have_stopped),
         orphans=Count("pk", filter=IS_ORPHAN),
         dormant=Count("pk", filter=Q(dormant_at__isnull=False)),
     )
     suspended, orphans, dormant = (found[name] for name in ("suspended", "orphans", "dormant"))
-    registered = f"of {found['registered']} registered"
-    review, tone = ("await a review", "bad") if suspended else ("nothing to review", "")
+    suspensions = "await a review" if suspended else "nothing to review"
     if found["observed"]:
-        review += f"; {found['observed']} observed would have been in {RECENT.days} days"
+        suspensions += f"; {found['observed']} observed would have been in {RECENT.days} days"
     urls = {status: list_url(Agent, f"status__exact={status}") for status in AgentStatus.values}
+    counts = certificates.aggregate(
+        active=Count("pk", filter=Q(status=CertificateStatus.ACTIVE, expires_at__gte=now)),
+        soon=Count("pk", filter=ends_within(30, now)),
+        very_soon=Count("pk", filter=ends_within(7, now)),
+    )
+    soon_tone = "bad" if counts["very_soon"] else "warn" if counts["soon"] else ""
+    lists = scoped(request, RevocationList)
+    full = lists.filter(authority__role=AuthorityRole.ISSUING, authority__retired_at=None, scope="full")
+    age, list_note, list_tone = "none", "not yet published", "bad"
+    if (newest := full.order_by("-number").first()) is not None:
+        age = spoken(now - newest.this_update)
+        list_note = f"old, number {newest.number}, {counted(newest.entry_count, 'entry', 'entries')}"
+        list_tone = "bad" if newest.next_update <= now else "good"
+    overdue = scoped(request, AccessReview).overdue(now).count()
+    high, medium = scoped(request, OpenEvent).counts()
+    waiting_note = f"{high} high, {medium} medium" if high or medium else "every event has its verdict"
+    today = now.astimezone(UTC).date()
+    failed = sum(figures[day]["undelivered"] for day in (today, today - DAY) if day in figures)
+    log = log_state(now=now)
+    tree_tone = {MET: "good", MISSING: "warn", NO_POLICY: ""}[log.quorum]
+    quorum = {MET: "quorum met", MISSING: "quorum missing", NO_POLICY: "no witnesses"}[log.quorum]
+    if log.is_contradicted:
+        tree_tone, quorum = "bad", "a witness contradicts"
+    unsigned = log.backlog.unsealed + log.backlog.unsigned
     return [
-        Tile("Active agents", "smart_toy", found["active"], registered, urls["active"], "good"),
+        Tile(
+            *("Active agents", "smart_toy", found["active"], f"of {found['registered']} registered"),
+            *(urls["active"], "good"),
+        ),
         Tile("Pending agents", "hourglass_top", found["pending"], "wait for a certificate", urls["pending"]),
-        Tile("Suspended agents", "pause_circle", suspended, review, urls["suspended"], tone),
+        Tile(
+            *("Suspended agents", "pause_circle", suspended, suspensions),
+            *(urls["suspended"], "bad" if suspended else ""),
+        ),
         Tile(
             *("Agents without an owner", "person_off", orphans, "nobody answers for them"),
             *(list_url(Agent, "owner=none"), "warn" if orphans else ""),
@@ -159,77 +161,43 @@ def agent_tiles(agents: AgentQuerySet, now: datetime) -> list[Tile]:
             *("Dormant agents", "bedtime", dormant, f"active, no event for {settings.DORMANT_DAYS} days"),
             *(list_url(Agent, "dormant=yes"), "warn" if dormant else ""),
         ),
+        Tile(
+            *("Active certificates", "workspace_premium", counts["active"], "neither revoked nor expired"),
+            *(list_url(Certificate, "state=active"), "good"),
+        ),
+        Tile(
+            *("Expire within 30 days", "event_upcoming", counts["soon"]),
+            *(f"{counts['very_soon']} of them within 7 days", list_url(Certificate, "state=30"), soon_tone),
+        ),
+        Tile("Revocation list", "playlist_remove", age, list_note, list_url(RevocationList), list_tone),
+        Tile(
+            *("Overdue reviews", "fact_check", overdue, "of access, past their date"),
+            *(list_url(AccessReview, "state__exact=open"), "bad" if overdue else ""),
+        ),
+        Tile(
+            *("Events to review", "inbox", high + medium, waiting_note, list_url(OpenEvent)),
+            "bad" if high else "warn" if medium else "good",
+        ),
+        Tile(
+            *("Failed deliveries", "outbox", failed, "webhooks, today and yesterday"),
+            *(list_url(Delivery, "status__exact=failed"), "bad" if failed else ""),
+        ),
+        Tile(
+            *("Sealed audit entries", "account_tree", log.tree_size, f"{unsigned} unsigned; {quorum}"),
+            *(list_url(TreeHead), tree_tone),
+        ),
     ]
 
 
-def certificate_tiles(certificates: QuerySet[Certificate], now: datetime) -> list[Tile]:
-    counts = certificates.aggregate(
-        active=Count("pk", filter=Q(status=CertificateStatus.ACTIVE, expires_at__gte=now)),
-        soon=Count("pk", filter=ends_within(30, now)),
-        very_soon=Count("pk", filter=ends_within(7, now)),
-    )
-    url, soon_url = list_url(Certificate, "state=active"), list_url(Certificate, "state=30")
-    note, very_soon = "neither revoked nor expired", f"{counts['very_soon']} of them within 7 days"
-    tone = "bad" if counts["very_soon"] else "warn" if counts["soon"] else ""
-    return [
-        Tile("Active certificates", "workspace_premium", counts["active"], note, url, "good"),
-        Tile("Expire within 30 days", "event_upcoming", counts["soon"], very_soon, soon_url, tone),
-    ]
-
-
-def list_tile(lists: QuerySet[RevocationList], now: datetime) -> Tile:
-    """Return the age of the newest full list of agents' certificates."""
-    full = lists.filter(authority__role=AuthorityRole.ISSUING, authority__retired_at=None, scope="full")
-    newest = full.order_by("-number").first()
-    url = list_url(RevocationList)
-    if newest is None:
-        return Tile("Revocation list", "playlist_remove", "none", "not yet published", url, "bad")
-    age = spoken(now - newest.this_update)
-    note = f"old, number {newest.number}, {counted(newest.entry_count, 'entry', 'entries')}"
-    tone = "bad" if newest.next_update <= now else "good"
-    return Tile("Revocation list", "playlist_remove", age, note, url, tone)
-
-
-def inbox_tile(opened: OpenEventQuerySet) -> Tile:
-    """Return how many events wait for a verdict; each verdict lowers it."""
-    high, medium = opened.counts()
-    note = f"{high} high, {medium} medium" if high or medium else "every event has its verdict"
-    tone = "bad" if high else "warn" if medium else "good"
-    return Tile("Events to review", "inbox", high + medium, note, list_url(OpenEvent), tone)
-
-
-def review_tile(reviews: Any, now: datetime) -> Tile:
-    overdue = reviews.overdue(now).count()
-    note, tone = "of access, past their date", "bad" if overdue else ""
-    return Tile(
-        "Overdue reviews", "fact_check", overdue, note, list_url(AccessReview, "state__exact=open"), tone
-    )
-
-
-def delivery_tile(figures: Figures, now: datetime) -> Tile:
-    today = now.astimezone(UTC).date()
-    failed = sum(figures[day]["undelivered"] for day in (today, today - DAY) if day in figures)
-    url, tone = list_url(Delivery, "status__exact=failed"), "bad" if failed else ""
-    return Tile("Failed deliveries", "outbox", failed, "webhooks, today and yesterday", url, tone)
-
-
-def tree_tile(now: datetime) -> Tile:
-    """Return how many entries of the audit log are sealed, and whether witnesses vouch for them."""
-    state = log_state(now=now)
-    tone = {MET: "good", MISSING: "warn", NO_POLICY: ""}[state.quorum]
-    quorum = {MET: "quorum met", MISSING: "quorum missing", NO_POLICY: "no witnesses"}[state.quorum]
-    if state.is_contradicted:
-        tone, quorum = "bad", "a witness contradicts"
-    unsigned = state.backlog.unsealed + state.backlog.unsigned
-    note = f"{unsigned} unsigned; {quorum}"
-    return Tile("Sealed audit entries", "account_tree", state.tree_size, note, list_url(TreeHead), tone)
-
-
-def attention(agents: AgentQuerySet, now: datetime) -> Panel:
-    """List the agents that a person should review."""
-    return panel(
+def panels(request: HttpRequest, now: datetime) -> list[Panel]:
+    """Return the agents, webhooks, events, entries and certificates that somebody may want to look at."""
+    certificates = scoped(request, Certificate).filter(ends_within(30, now))
+    attention = panel(
         "Needs attention",
-        agents.with_tenant().filter(NEEDS_ATTENTION).order_by("-status", "-risk_score", "-id"),
+        scoped(request, Agent)
+        .with_tenant()
+        .filter(NEEDS_ATTENTION)
+        .order_by("-status", "-risk_score", "-id"),
         {
             "Agent": lambda agent: visible(agent.name),
             "Status": lambda agent: status_chip(agent.status),
@@ -239,6 +207,56 @@ def attention(agents: AgentQuerySet, now: datetime) -> Panel:
         empty="No agent is suspended or at risk.",
         url=list_url(Agent, "risk=attention"),
     )
+    failing = Q(disabled_at__isnull=False) | Q(active=True, consecutive_failures__gte=FAILING_AFTER)
+    webhooks = panel(
+        "Webhooks that don't deliver",
+        scoped(request, Webhook)
+        .filter(failing, deleted_at=None)
+        .order_by("-disabled_at", "-consecutive_failures", "-id"),
+        {
+            "Webhook": lambda row: code(shortened(row.url, 40)),
+            "State": lambda row: chip("disabled by the service" if row.disabled_at else "failing", "danger"),
+            "Failed deliveries in a row": lambda row: row.failed_deliveries,
+            "Failing since": lambda row: moment(row.failing_since) if row.failing_since else "",
+        },
+        url=list_url(Webhook),
+    )
+    waiting = panel(
+        "Events to review",
+        scoped(request, OpenEvent).select_related("agent").order_by("event_id"),
+        {
+            "Agent": lambda row: visible(row.agent.name),
+            "Action": lambda row: chip(row.action_type, verbatim=True),
+            "Risk": lambda row: score_chip(row.risk_score, row.risk_band),
+            "Received": lambda row: moment(row.received_at),
+        },
+        empty="No event waits for a verdict.",
+        url=list_url(OpenEvent),
+    )
+    for row in waiting["rows"]:
+        row["url"] = list_url(OpenEvent, f"event={row['pk']}")
+    entries = panel(
+        "Latest in the audit log",
+        scoped(request, AuditEntry).order_by("-created_at", "-id"),
+        {
+            "Action": lambda entry: chip(entry.event_type, verbatim=True),
+            "Description": lambda entry: visible(entry.description or ""),
+            "When": lambda entry: moment(entry.created_at),
+        },
+        empty="Nothing has happened yet.",
+        url=list_url(AuditEntry),
+    )
+    ending = panel(
+        "Certificates that expire within 30 days",
+        certificates.select_related("agent").order_by("expires_at", "id"),
+        {
+            "Agent": lambda certificate: visible(certificate.agent.name),
+            "Serial number": lambda certificate: code(shortened(certificate.serial_number, 17)),
+            "Expires": lambda certificate: moment(certificate.expires_at),
+        },
+        url=list_url(Certificate, "state=30"),
+    )
+    return [attention, *([webhooks] if webhooks["rows"] else []), waiting, entries, ending]
 
 
 def reason_of(agent: Agent, now: datetime) -> str:
@@ -249,67 +267,3 @@ def reason_of(agent: Agent, now: datetime) -> str:
     if agent.is_observed and noted_at is not None and noted_at >= now - RECENT:
         return "Would have been stopped, but is only observed"
     return f"At {band_of(agent.risk_score)} risk while active"
-
-
-def failing_webhooks(webhooks: QuerySet[Webhook]) -> list[Panel]:
-    """List the webhooks that fail or that the service disabled; no panel while there are none."""
-    failing = Q(active=True, consecutive_failures__gte=FAILING_AFTER)
-    rows = webhooks.filter(Q(disabled_at__isnull=False) | failing, deleted_at=None)
-    found = panel(
-        "Webhooks that don't deliver",
-        rows.order_by("-disabled_at", "-consecutive_failures", "-id"),
-        {
-            "Webhook": lambda row: code(shortened(row.url, 40)),
-            "State": lambda row: chip("disabled by the service" if row.disabled_at else "failing", "danger"),
-            "Failed deliveries in a row": lambda row: row.failed_deliveries,
-            "Failing since": lambda row: moment(row.failing_since) if row.failing_since else "",
-        },
-        url=list_url(Webhook),
-    )
-    return [found] if found["rows"] else []
-
-
-def waiting(opened: OpenEventQuerySet) -> Panel:
-    """List the events that wait longest for a verdict."""
-    found = panel(
-        "Events to review",
-        opened.select_related("agent").order_by("event_id"),
-        {
-            "Agent": lambda row: visible(row.agent.name),
-            "Action": lambda row: chip(row.action_type, verbatim=True),
-            "Risk": lambda row: score_chip(row.risk_score, row.risk_band),
-            "Received": lambda row: moment(row.received_at),
-        },
-        empty="No event waits for a verdict.",
-        url=list_url(OpenEvent),
-    )
-    for row in found["rows"]:
-        row["url"] = list_url(OpenEvent, f"event={row['pk']}")
-    return found
-
-
-def latest_entries(entries: QuerySet[AuditEntry]) -> Panel:
-    return panel(
-        "Latest in the audit log",
-        entries.order_by("-created_at", "-id"),
-        {
-            "Action": lambda entry: chip(entry.event_type, verbatim=True),
-            "Description": lambda entry: visible(entry.description or ""),
-            "When": lambda entry: moment(entry.created_at),
-        },
-        empty="Nothing has happened yet.",
-        url=list_url(AuditEntry),
-    )
-
-
-def ending_soon(certificates: QuerySet[Certificate], now: datetime) -> Panel:
-    return panel(
-        "Certificates that expire within 30 days",
-        certificates.filter(ends_within(30, now)).select_related("agent").order_by("expires_at", "id"),
-        {
-            "Agent": lambda certificate: visible(certificate.agent.name),
-            "Serial number": lambda certificate: code(shortened(certificate.serial_number, 17)),
-            "Expires": lambda certificate: moment(certificate.expires_at),
-        },
-        url=list_url(Certificate, "state=30"),
-    )

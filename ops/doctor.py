@@ -166,11 +166,6 @@ def deliveries_sent(now: datetime) -> Seen:
     return Seen(problem, "no delivery is late")
 
 
-def signals_sent(now: datetime) -> Seen:
-    is_sent = not Stream.objects.exists() or wakeups.is_alive(wakeups.SIGNALS)
-    return Seen("" if is_sent else "no signal sender runs")
-
-
 def stream_keeps_up(now: datetime) -> Seen:
     late = [
         f"{each.name} is behind since {each.caught_up_at:%Y-%m-%d %H:%M} UTC: {each.problem or 'no task ran'}"
@@ -273,18 +268,10 @@ def lists_fresh(now: datetime) -> Seen:
     return Seen("; ".join(stale), f"{counted(len(ends), 'list')}{first}")
 
 
-def publish_lists(now: datetime) -> str:
-    return f"{publication.publish_due(actor=ACTOR, now=now)} lists published"
-
-
 def pool_filled(now: datetime) -> Seen:
     waiting, wanted = key_pool.waiting(), settings.KEY_POOL_SIZE
     told = f"{waiting} of {wanted} keys"
     return Seen(f"the pool holds {told}" if waiting < wanted / 2 else "", told)
-
-
-def fill_pool(now: datetime) -> str:
-    return f"{key_pool.fill(now=now, seconds=key_pool.TURN_SECONDS)} keys made"
 
 
 def partitions_ahead(now: datetime) -> Seen:
@@ -314,10 +301,6 @@ def issuances_settled(now: datetime) -> Seen:
     before = now - 2 * issuance.UNFINISHED_AFTER
     count = Issuance.objects.filter(state=IssuanceState.STARTED, created_at__lt=before).count()
     return Seen(f"{count} issuances were never finished" if count else "", "all issuances are finished")
-
-
-def settle_issuances(now: datetime) -> str:
-    return f"{issuance.settle(now=now)} issuances settled"
 
 
 def keys_agree(now: datetime) -> Seen:
@@ -383,7 +366,15 @@ ENVIRONMENT_CHECKS: Final = (
         "set AUDIT_VERIFIED_FILE and run manage.py audit_verify every week; docs/audit-log.md",
     ),
     Check("webhook senders", deliveries_sent, "start manage.py webhook_sender; see its log"),
-    Check("signal senders", signals_sent, "start manage.py signal_sender; see its log"),
+    Check(
+        "signal senders",
+        lambda now: Seen(
+            "no signal sender runs"
+            if Stream.objects.exists() and not wakeups.is_alive(wakeups.SIGNALS)
+            else ""
+        ),
+        "start manage.py signal_sender; see its log",
+    ),
     Check("stream", stream_keeps_up, "see what the receiver says, and STREAM_* in docs/settings.md"),
     Check("hsm", hsm_answers, "read the log for the reason; see docs/hsm.md"),
     Check(
@@ -392,10 +383,25 @@ ENVIRONMENT_CHECKS: Final = (
         "see docs/hsm.md: start key hosts, restore tokens or make shards",
     ),
     Check("certificate authorities", authorities_valid, CA_REMEDY),
-    Check("revocation lists", lists_fresh, "manage.py crl_generate", publish_lists),
-    Check("key pool", pool_filled, "manage.py key_pool_fill", fill_pool),
+    Check(
+        "revocation lists",
+        lists_fresh,
+        "manage.py crl_generate",
+        lambda now: f"{publication.publish_due(actor=ACTOR, now=now)} lists published",
+    ),
+    Check(
+        "key pool",
+        pool_filled,
+        "manage.py key_pool_fill",
+        lambda now: f"{key_pool.fill(now=now, seconds=key_pool.TURN_SECONDS)} keys made",
+    ),
     Check("partitions", partitions_ahead, "manage.py partition_maintain", make_partitions),
-    Check("issuances", issuances_settled, "doctor --fix", settle_issuances),
+    Check(
+        "issuances",
+        issuances_settled,
+        "doctor --fix",
+        lambda now: f"{issuance.settle(now=now)} issuances settled",
+    ),
     Check("wrapped keys", keys_wrapped, "manage.py ca_init, or wrapping_key_rotate --resume", wrap_keys),
     Check(
         "keys",

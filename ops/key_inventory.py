@@ -71,8 +71,19 @@ def reconcile(*, now: datetime, grace: timedelta = GRACE) -> list[TokenInventory
             inventory.orphans.append(key)
         elif key.uri not in named:
             inventory.young += 1
-    missing = [uri for uri in _needed(now) if uri not in present and _is_gone(uri)]
-    for uri in (*missing, *_wrapped_without_record(now), *_wrapping_keys(now - grace) - present):
+    resident = KeyStorage.RESIDENT.value
+    needed = _values(
+        (Certificate.objects.active(now).filter(key_storage=resident), "kms_key_arn"),
+        (PooledKey.objects.filter(storage=resident), "key_uri"),
+        (CertificateAuthority.objects.publishing(now), "key_uri"),
+        (TokenKey.objects.filter(status__in=[KeyStatus.ACTIVE, KeyStatus.PUBLISHED]), "uri"),
+        (LogKey.objects.signing(now), "key_uri"),
+    )
+    missing = [uri for uri in needed if uri not in present and _is_gone(uri)]
+    # Those that wrap, or that wrapped keys still need.
+    wraps = Q(retired_at=None) | Exists(WrappedAgentKey.objects.filter(wrapping_key=OuterRef("pk")))
+    wrapping = _values((WrappingKey.objects.filter(wraps, created_at__lt=now - grace), "key_uri"))
+    for uri in (*missing, *_wrapped_without_record(now), *wrapping - present):
         token = parse(uri).token
         found.setdefault(token, TokenInventory(token)).missing.append(uri)
     return [found[token] for token in sorted(found)]
@@ -134,18 +145,6 @@ def _named(uri: str | None = None) -> set[str]:
     return _values(*((rows if uri is None else rows.filter(**{name: uri}), name) for rows, name in columns))
 
 
-def _needed(now: datetime) -> set[str]:
-    signing = TokenKey.objects.filter(status__in=[KeyStatus.ACTIVE, KeyStatus.PUBLISHED])
-    resident = KeyStorage.RESIDENT.value
-    return _values(
-        (Certificate.objects.active(now).filter(key_storage=resident), "kms_key_arn"),
-        (PooledKey.objects.filter(storage=resident), "key_uri"),
-        (CertificateAuthority.objects.publishing(now), "key_uri"),
-        (signing, "uri"),
-        (LogKey.objects.signing(now), "key_uri"),
-    )
-
-
 def _wrapped_without_record(now: datetime) -> set[str]:
     """Return the wrapped keys in use or in the pool whose record is gone."""
     wrapped = KeyStorage.WRAPPED.value
@@ -156,12 +155,6 @@ def _wrapped_without_record(now: datetime) -> set[str]:
     found = set(without_record.all())
     # Citus reads the tables one after the other: a key that was deleted in between is missing only once.
     return {uri for (uri,) in found & set(without_record.all())} if found else set()
-
-
-def _wrapping_keys(made_before: datetime) -> set[str]:
-    """Return the wrapping keys that wrap, or that wrapped keys still need."""
-    needed = Q(retired_at=None) | Exists(WrappedAgentKey.objects.filter(wrapping_key=OuterRef("pk")))
-    return _values((WrappingKey.objects.filter(needed, created_at__lt=made_before), "key_uri"))
 
 
 def _values(*columns: tuple[QuerySet[Any], str]) -> set[str]:

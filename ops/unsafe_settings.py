@@ -3,7 +3,7 @@
 import ipaddress
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Network, IPv6Network
 from itertools import pairwise
 from typing import Any
@@ -36,74 +36,63 @@ def check_unsafe(**kwargs: Any) -> list[CheckMessage]:
     """Check every rule; a finding names the setting and the rule, never its value."""
     return [
         LEVELS[number[0]](text, hint=HINT, id=f"wiring.{number}")
-        for number, rule in RULES.items()
-        for text in rule()
+        for number, text in (*_weak_secrets(), *_open_doors())
     ]
 
 
-def _debug() -> list[str]:
-    return ["DEBUG is on: errors would show their tracebacks to callers."] if settings.DEBUG else []
-
-
-def _secret_key() -> list[str]:
-    key = settings.SECRET_KEY
+def _weak_secrets() -> Iterator[tuple[str, str]]:
+    key, token = settings.SECRET_KEY, settings.METRICS_TOKEN
     if key.startswith("django-insecure-") or len(key) < SHORTEST_SECRET or _bits(key) < LEAST_BITS:
-        return [f"SECRET_KEY is no random text of {SHORTEST_SECRET} characters or more."]
-    return []
-
-
-def _encryption_keys() -> list[str]:
-    found = []
-    for number, key in enumerate(settings.ENCRYPTION_KEYS, 1):
+        yield "E011", f"SECRET_KEY is no random text of {SHORTEST_SECRET} characters or more."
+    for number, fernet_key in enumerate(settings.ENCRYPTION_KEYS, 1):
         try:
-            Fernet(key)
-        except ValueError:
-            found.append(f"ENCRYPTION_KEYS, key {number}, is no Fernet key.")
-        else:
+            Fernet(fernet_key)
             # 44 characters of base64: a random key repeats few of them.
-            if _bits(key) < LEAST_BITS:
-                found.append(f"ENCRYPTION_KEYS, key {number}, is not random.")
-    return found
-
-
-def _address() -> list[str]:
-    # HTTPS decides about cookies and HSTS, and reads the scheme letter by letter.
-    if not settings.HTTPS or not urlsplit(settings.BASE_URL).hostname:
-        return ["BASE_URL is no https:// address: cookies and tokens would go in the clear."]
-    return []
-
-
-def _hosts() -> list[str]:
-    hosts = settings.ALLOWED_HOSTS
-    found = ["ALLOWED_HOSTS has *: any Host header would be served."] if "*" in hosts else []
-    if any(host.startswith(".") and "." not in host.strip(".") for host in hosts):
-        found.append("ALLOWED_HOSTS has a whole top-level domain: strangers have names in it.")
-    return found
-
-
-def _outgoing() -> list[str]:
-    names = ("WEBHOOK", "TRUSTED_ISSUER")
-    switches = [f"{name}_ALLOW_{what}" for name in names for what in ("PRIVATE_ADDRESSES", "HTTP")]
-    return [
-        f"{switch} is on: tenants could have the service call inside its own network, or in the clear."
-        for switch in switches
-        if getattr(settings, switch)
-    ]
-
-
-def _pins() -> list[str]:
-    pins = {
-        f"PKCS11_{environment.upper()}_PIN": token["pin"]
-        for environment, token in settings.PKCS11_TOKENS.items()
-        if settings.PKCS11_MODULE
-    }
+            problem = "not random" if _bits(fernet_key) < LEAST_BITS else ""
+        except ValueError:
+            problem = "no Fernet key"
+        if problem:
+            yield "E012", f"ENCRYPTION_KEYS, key {number}, is {problem}."
+    tokens = settings.PKCS11_TOKENS.items() if settings.PKCS11_MODULE else ()
+    pins = {f"PKCS11_{environment.upper()}_PIN": each["pin"] for environment, each in tokens}
     if settings.PKCS11_SO_PIN:
         pins["PKCS11_SO_PIN"] = settings.PKCS11_SO_PIN
-    return [
-        f"{name} is a common password, a plain pattern or shorter than {SHORTEST_PIN} characters."
-        for name, pin in pins.items()
-        if is_weak_pin(pin)
-    ]
+    for name, pin in pins.items():
+        if is_weak_pin(pin):
+            weakness = f"a common password, a plain pattern or shorter than {SHORTEST_PIN} characters"
+            yield "E016", f"{name} is {weakness}."
+    if token and (len(token) < SHORTEST_TOKEN or _bits(token) < LEAST_TOKEN_BITS):
+        yield "E020", f"METRICS_TOKEN is a plain pattern or shorter than {SHORTEST_TOKEN} characters."
+
+
+def _open_doors() -> Iterator[tuple[str, str]]:
+    if settings.DEBUG:
+        yield "E010", "DEBUG is on: errors would show their tracebacks to callers."
+    # HTTPS decides about cookies and HSTS, and reads the scheme letter by letter.
+    if not settings.HTTPS or not urlsplit(settings.BASE_URL).hostname:
+        yield "E013", "BASE_URL is no https:// address: cookies and tokens would go in the clear."
+    hosts: list[str] = settings.ALLOWED_HOSTS
+    if "*" in hosts:
+        yield "E014", "ALLOWED_HOSTS has *: any Host header would be served."
+    if any(host.startswith(".") and "." not in host.strip(".") for host in hosts):
+        yield "E014", "ALLOWED_HOSTS has a whole top-level domain: strangers have names in it."
+    names = ("WEBHOOK", "TRUSTED_ISSUER")
+    switches = [f"{name}_ALLOW_{what}" for name in names for what in ("PRIVATE_ADDRESSES", "HTTP")]
+    danger = "tenants could have the service call inside its own network, or in the clear"
+    yield from (("E015", f"{switch} is on: {danger}.") for switch in switches if getattr(settings, switch))
+    yield from (("E017", text) for text in _proxies())
+    # The broker may be the same.
+    addresses = {settings.BROKER_URL: "BROKER_URL", settings.REDIS_URL: "REDIS_URL"}
+    for address, name in addresses.items():
+        parts = urlsplit(address)
+        if not parts.password and not _is_loopback(parts.hostname or ""):
+            yield "E018", f"{name} names no Redis that has a password or is on this machine."
+    databases = {"DATABASE": "default", "TEST_DATABASE": "test"}
+    for way, found in (("URL", settings.DATABASES), ("DIRECT_URL", settings.DATABASES_DIRECT)):
+        clear = [name for name, alias in databases.items() if _is_in_the_clear(found.get(alias))]
+        # A warning: networks of containers on one machine go without TLS.
+        text = "names a server elsewhere and asks for no TLS (sslmode)."
+        yield from (("W003", f"{name}_{way} {text}") for name in clear)
 
 
 def is_weak_pin(pin: str) -> bool:
@@ -143,46 +132,9 @@ def _has_strangers(network: Network) -> bool:
     return not (isinstance(network, IPv4Network) and network.subnet_of(SHARED_ADDRESSES))
 
 
-def _redis() -> list[str]:
-    addresses = {"REDIS_URL": settings.REDIS_URL, "BROKER_URL": settings.BROKER_URL}
-    if settings.BROKER_URL == settings.REDIS_URL:
-        del addresses["BROKER_URL"]
-    return [
-        f"{name} names no Redis that has a password or is on this machine."
-        for name, address in addresses.items()
-        if _is_open(address)
-    ]
-
-
-def _is_open(address: str) -> bool:
-    """Whether Redis is elsewhere and asked without a password."""
-    parts = urlsplit(address)
-    return not parts.password and not _is_loopback(parts.hostname or "")
-
-
-def _metrics() -> list[str]:
-    token = settings.METRICS_TOKEN
-    if token and (len(token) < SHORTEST_TOKEN or _bits(token) < LEAST_TOKEN_BITS):
-        return [f"METRICS_TOKEN is a plain pattern or shorter than {SHORTEST_TOKEN} characters."]
-    return []
-
-
-def _databases() -> list[str]:
-    names = {"DATABASE": "default", "TEST_DATABASE": "test"}
-    found = {f"{name}_URL": settings.DATABASES[alias] for name, alias in names.items()}
-    found |= {
-        f"{name}_DIRECT_URL": settings.DATABASES_DIRECT[alias]
-        for name, alias in names.items()
-        if alias in settings.DATABASES_DIRECT
-    }
-    return [
-        f"{name} names a server elsewhere and asks for no TLS (sslmode)."
-        for name, database in found.items()
-        if _is_in_the_clear(database)
-    ]
-
-
-def _is_in_the_clear(database: dict[str, Any]) -> bool:
+def _is_in_the_clear(database: dict[str, Any] | None) -> bool:
+    if database is None:
+        return False
     options = database.get("OPTIONS", {})
     hosts = str(database["HOST"] or options.get("host", "")).split(",")
     if all(_is_loopback(host) or host.startswith("/") for host in hosts):
@@ -210,17 +162,3 @@ def _entropy(items: Sequence[object]) -> float:
 
 
 LEVELS: dict[str, type[checks.Error | checks.Warning]] = {"E": checks.Error, "W": checks.Warning}
-RULES: dict[str, Callable[[], list[str]]] = {
-    "E010": _debug,
-    "E011": _secret_key,
-    "E012": _encryption_keys,
-    "E013": _address,
-    "E014": _hosts,
-    "E015": _outgoing,
-    "E016": _pins,
-    "E017": _proxies,
-    "E018": _redis,
-    "E020": _metrics,
-    # A warning: networks of containers on one machine go without TLS.
-    "W003": _databases,
-}

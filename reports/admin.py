@@ -17,7 +17,7 @@ from auditlog.vocabulary import AuditAction
 from compliance.console.access import OFFICERS
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantScopedAdmin
-from compliance.console.display import EMPTY, code, link, pretty_json, status_chip
+from compliance.console.display import EMPTY, code, column, link, pretty_json, status_chip
 from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, TenantFilter
 from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
@@ -152,17 +152,19 @@ class ReportAdmin(TenantScopedAdmin):
         )
         return file_of(ready, kind)
 
-    @display(description="period", ordering="period_start")
-    def span(self, report: Report) -> str:
-        return in_words(report.period_start, report.period_end)
-
-    kind = display(lambda self, report: report.get_type_display(), description="regulation", ordering="type")
-    schedule_name = display(lambda self, report: report.schedule or EMPTY, description="schedule")
-    digest_code = display(lambda self, report: code(report.digest), description="SHA-256")
-
-    @display(description="agents")
-    def agents(self, report: Report) -> str:
-        return "All of the tenant" if report.agent_ids is None else f"{len(report.agent_ids)} named agents"
+    span = column(
+        "period", lambda report: in_words(report.period_start, report.period_end), ordering="period_start"
+    )
+    kind = column("regulation", lambda report: report.get_type_display(), ordering="type")
+    schedule_name = column("schedule", lambda report: report.schedule or EMPTY)
+    digest_code = column("SHA-256", lambda report: code(report.digest))
+    agents = column(
+        "agents",
+        lambda one: "All of the tenant" if one.agent_ids is None else f"{len(one.agent_ids)} named agents",
+    )
+    document_json = column(
+        "document", lambda one: pretty_json(one.content) if one.status == ReportStatus.READY else EMPTY
+    )
 
     @display(description="status", ordering="status")
     def state(self, report: Report) -> str:
@@ -197,10 +199,6 @@ class ReportAdmin(TenantScopedAdmin):
         )
         return format_html_join(" · ", "{}", links)
 
-    @display(description="document")
-    def document_json(self, report: Report) -> str:
-        return pretty_json(report.content) if report.status == ReportStatus.READY else EMPTY
-
 
 @admin.register(ReportSchedule)
 class ReportScheduleAdmin(TenantScopedAdmin):
@@ -222,11 +220,9 @@ class ReportScheduleAdmin(TenantScopedAdmin):
     )
     add_fieldsets = ((None, {"fields": ("tenant", "type", "cadence")}),)
 
-    kind = display(lambda self, row: row.get_type_display(), description="regulation", ordering="type")
-    often = display(lambda self, row: row.get_cadence_display(), description="cadence", ordering="cadence")
-    state = display(
-        lambda self, row: status_chip("ended" if row.ended_at else "active"), description="status"
-    )
+    kind = column("regulation", lambda row: row.get_type_display(), ordering="type")
+    often = column("cadence", lambda row: row.get_cadence_display(), ordering="cadence")
+    state = column("status", lambda row: status_chip("ended" if row.ended_at else "active"))
 
     @display(description="next period", ordering="next_start")
     def next_period(self, schedule: ReportSchedule) -> str:

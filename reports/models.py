@@ -117,10 +117,6 @@ class Report(models.Model):
     def __str__(self) -> str:
         return f"{self.get_type_display()} {in_words(self.period_start, self.period_end)}"
 
-    def file_name(self, kind: str) -> str:
-        """Return the name under which a file of the report (`json`, `pdf`, `zip`) is stored."""
-        return f"{self.type}-{self.period_start:%Y-%m-%d}-{self.id}.{kind}"
-
     @property
     def content(self) -> dict[str, Any]:
         """The document of a report that is ready."""

@@ -26,11 +26,6 @@ def last(cadence: Cadence, today: date) -> tuple[date, date]:
     return start_of(cadence, this - DAY).date(), (this - DAY).date()
 
 
-def days(count: int, today: date) -> tuple[date, date]:
-    """Return the last `count` days, of which today is one."""
-    return today - (count - 1) * DAY, today
-
-
 def end_of(day: date, now: datetime) -> datetime:
     """Return the end of a period whose last day is `day`: midnight after it, or for today the present."""
     return now if day == now.date() else datetime.combine(day + DAY, time(), UTC)
@@ -43,14 +38,10 @@ def in_words(start: datetime, end: datetime) -> str:
     return f"{first} to " + (f"{end - DAY:%Y-%m-%d}" if end.time() == time() else f"{end:%Y-%m-%d %H:%M}")
 
 
-def last_year(today: date) -> tuple[date, date]:
-    return date(today.year - 1, 1, 1), date(today.year - 1, 12, 31)
-
-
 PRESETS: dict[str, tuple[str, Callable[[date], tuple[date, date]]]] = {
     "month": ("Last month", lambda today: last(Cadence.MONTH, today)),
     "quarter": ("Last quarter", lambda today: last(Cadence.QUARTER, today)),
-    "year": ("Last year", last_year),
-    "30": ("Last 30 days", lambda today: days(30, today)),
+    "year": ("Last year", lambda today: (date(today.year - 1, 1, 1), date(today.year - 1, 12, 31))),
+    "30": ("Last 30 days", lambda today: (today - 29 * DAY, today)),
 }
 """The presets by name: a label, and the days of the period as of a day."""

@@ -77,22 +77,17 @@ def request_report(
         if ids is not None and Agent.objects.for_tenant(tenant_id).filter(id__in=ids).count() != len(ids):
             raise AgentNotFound()
         wanted = {"type": type, "period_start": period_start, "period_end": period_end, "agent_ids": ids}
-        if schedule is None and (pending := _pending(tenant_id, wanted, now)) is not None:
-            return pending
+        if schedule is None:
+            Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
+            unfinished = Report.objects.for_tenant(tenant_id).unfinished().filter(schedule=None)
+            if (same := unfinished.filter(**wanted).without_files().first()) is not None:
+                return same
+            if unfinished.count() >= MOST_UNFINISHED:
+                raise TooManyReports(headers=refusal(MOST_UNFINISHED, RETRY_SECONDS, now=now).headers())
         report = Report.objects.create(tenant_id=tenant_id, **wanted, schedule=schedule, created_at=now)
         _record(report, AuditAction.REPORT_REQUESTED, actor, now, f"Report requested: {report}")
         enqueue_on_commit(GENERATE)
     return report
-
-
-def _pending(tenant_id: UUID, wanted: dict[str, Any], now: datetime) -> Report | None:
-    """Return the unfinished report of the same request, if there is one. Raises: TooManyReports."""
-    Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
-    unfinished = Report.objects.for_tenant(tenant_id).unfinished().filter(schedule=None)
-    same = unfinished.filter(**wanted).without_files().first()
-    if same is None and unfinished.count() >= MOST_UNFINISHED:
-        raise TooManyReports(headers=refusal(MOST_UNFINISHED, RETRY_SECONDS, now=now).headers())
-    return same
 
 
 def generate_next(*, now: datetime) -> bool:
@@ -118,7 +113,19 @@ def generate_next(*, now: datetime) -> bool:
 
 def _generate(report: Report, now: datetime) -> bool:
     """Generate a claimed report from one snapshot of the database; return whether its claim still held."""
-    document, lists = _compose(report, now)
+    frame = Frame(
+        report_id=report.id,
+        tenant_id=report.tenant_id,
+        tenant_name=report.tenant.name,
+        environment=environments.current().value,
+        start=report.period_start,
+        end=report.period_end,
+        generated_at=now,
+        agent_ids=None if report.agent_ids is None else tuple(report.agent_ids),
+    )
+    with environments.snapshot(timeout_seconds=QUERY_TIMEOUT_SECONDS):
+        document = builder.build(ReportType(report.type), frame, gather(frame))
+        lists = gather_lists(frame)
     files = sign(document, lists, now)
     with environments.atomic():
         claimed = Report.objects.filter(status=ReportStatus.GENERATING, attempts=report.attempts)
@@ -204,26 +211,11 @@ def sign(
         "document": builder.canonical(document).decode(),
         "pdf": drawn,
         "digest": digest,
-        "evidence": archive.pack_lists(lists),
+        "evidence": archive.pack({each.name: each.content for each in lists}),
         "manifest": stated.decode(),
         "signature": keys.sign_document(stated, key=signer),
         "signing_key": public,
     }
-
-
-def _compose(report: Report, now: datetime) -> tuple[Json, list[RowList]]:
-    frame = Frame(
-        report_id=report.id,
-        tenant_id=report.tenant_id,
-        tenant_name=report.tenant.name,
-        environment=environments.current().value,
-        start=report.period_start,
-        end=report.period_end,
-        generated_at=now,
-        agent_ids=None if report.agent_ids is None else tuple(report.agent_ids),
-    )
-    with environments.snapshot(timeout_seconds=QUERY_TIMEOUT_SECONDS):
-        return builder.build(ReportType(report.type), frame, gather(frame)), gather_lists(frame)
 
 
 def _give_up(report: Report, now: datetime) -> int:

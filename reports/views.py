@@ -137,10 +137,7 @@ class ReportViewSet(ApiViewSet):
         **NOT_READY,
     )
     def document(self, request: ApiRequest, report_id: str) -> Response:
-        found = Report.objects.for_tenant(request.auth.tenant_id).without_files("document").find(report_id)
-        report = services.ready(found)
-        _record_taken(request, report, "json")
-        return ok(ReportDocumentSerializer(report).data)
+        return ok(ReportDocumentSerializer(_taken(request, report_id, "json")).data)
 
     @operation(
         "getReportPdf",
@@ -150,9 +147,7 @@ class ReportViewSet(ApiViewSet):
         **NOT_READY,
     )
     def pdf(self, request: ApiRequest, report_id: str) -> HttpResponse:
-        found = Report.objects.for_tenant(request.auth.tenant_id).without_files("pdf").find(report_id)
-        report = services.ready(found)
-        _record_taken(request, report, "pdf")
+        report = _taken(request, report_id, "pdf")
         answer = file_of(report, "pdf")
         answer["ETag"] = f'"{report.digest}"'
         return answer
@@ -186,9 +181,7 @@ class ReportViewSet(ApiViewSet):
         **NOT_READY,
     )
     def bundle(self, request: ApiRequest, report_id: str) -> HttpResponse:
-        report = services.signed(Report.objects.for_tenant(request.auth.tenant_id).find(report_id))
-        _record_taken(request, report, "zip")
-        return file_of(report, "zip")
+        return file_of(_taken(request, report_id, "zip"), "zip")
 
     @operation(
         "getReportSchema",
@@ -201,7 +194,11 @@ class ReportViewSet(ApiViewSet):
         return HttpResponse(builder.SCHEMA_TEXT, content_type="application/schema+json")
 
 
-def _record_taken(request: ApiRequest, report: Report, kind: str) -> None:
+def _taken(request: ApiRequest, report_id: str, kind: str) -> Report:
+    """Return a report that is ready, for a file of it (`json`, `pdf`, `zip`), and audit that it was taken."""
+    columns = {"json": ["document"], "pdf": ["pdf"], "zip": ["document", "pdf", "evidence"]}[kind]
+    found = Report.objects.for_tenant(request.auth.tenant_id).without_files(*columns).find(report_id)
+    report = services.signed(found) if kind == "zip" else services.ready(found)
     record_taken(
         actor=Actor.api_key(request.auth.id),
         action=AuditAction.REPORT_DOWNLOADED,
@@ -210,3 +207,4 @@ def _record_taken(request: ApiRequest, report: Report, kind: str) -> None:
         description=f"Report downloaded as {kind.upper()}",
         format=kind,
     )
+    return report

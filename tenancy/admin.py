@@ -11,7 +11,6 @@ from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from unfold.decorators import display
 from unfold.forms import UserCreationForm
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
@@ -94,9 +93,7 @@ class TenantAdmin(TenantScopedAdmin):
             "an agent and revoke its certificate, unless it is only observed."
         ),
     )
-    mode = display(
-        lambda self, tenant: mode_chip(tenant.enforcement), description="mode", ordering="enforcement"
-    )
+    mode = column("mode", lambda tenant: mode_chip(tenant.enforcement), ordering="enforcement")
 
 
 class NewKeyForm(forms.ModelForm):
@@ -255,15 +252,19 @@ class ApiKeyAdmin(TenantScopedAdmin):
     def response_add(self, request: HttpRequest, obj: ApiKey, post_url_continue: Any = None) -> HttpResponse:
         return show_secret(request, request.issued_key, "The new key works from now on.")  # type: ignore[attr-defined]
 
-    label = display(lambda self, key: visible(key.name or "(no name)"), description="name", ordering="name")
-    hint_code = display(lambda self, key: code(key.hint), description="key")
-    scope_chips = display(lambda self, key: chips(key.scopes), description="scopes")
-
-    @display(description="state")
-    def state(self, key: ApiKey) -> str:
-        if key.revoked_at is not None:
-            return chip("revoked", "danger")
-        return chip("expired") if key.is_expired(now()) else chip("usable", "success")
+    label = column("name", lambda key: visible(key.name or "(no name)"), ordering="name")
+    hint_code = column("key", lambda key: code(key.hint))
+    scope_chips = column("scopes", lambda key: chips(key.scopes))
+    state = column(
+        "state",
+        lambda key: (
+            chip("revoked", "danger")
+            if key.revoked_at
+            else chip("expired")
+            if key.is_expired(now())
+            else chip("usable", "success")
+        ),
+    )
 
 
 class MembershipForm(forms.ModelForm):
@@ -317,11 +318,9 @@ class MembershipAdmin(SystemAdmin):
     def delete_model(self, request: HttpRequest, obj: Membership) -> None:
         memberships.withdraw(membership=obj, actor=actor_of(request), now=now())
 
-    username = display(lambda self, row: visible(row.user), description="user", ordering="user__username")
-    tenant = display(lambda self, row: visible(row.tenant_name or row.tenant_id), description="tenant")
-    role_chip = display(
-        lambda self, row: chip(row.get_role_display(), "primary"), description="role", ordering="role"
-    )
+    username = column("user", lambda row: visible(row.user), ordering="user__username")
+    tenant = column("tenant", lambda row: visible(row.tenant_name or row.tenant_id))
+    role_chip = column("role", lambda row: chip(row.get_role_display(), "primary"), ordering="role")
 
 
 def tenants_field(role: Role) -> forms.ModelMultipleChoiceField:

@@ -137,7 +137,12 @@ def create_key(
     now: datetime,
 ) -> IssuedKey:
     """Create a key of the current environment, with all scopes by default. Raises `Invalid`."""
-    granted = _known_scopes(scopes)
+    known = [scope.value for scope in Scope]
+    granted = known if scopes is None else list(dict.fromkeys(scopes))
+    unknown = sorted(set(granted) - set(known))
+    if unknown or not granted:
+        shown = ", ".join(unknown) or "none given"
+        raise Invalid(f"Unknown scopes: {shown}; choose among {', '.join(known)}")
     secret = keys.new_secret(environments.current())
     with environments.atomic():
         row = ApiKey.objects.create(
@@ -209,17 +214,6 @@ def check(*, digest: str, now: datetime) -> ApiKey:
         sql.execute(_NOTE_USE, {"id": row.id, "now": now, "before": now - USE_RESOLUTION})
     recent_keys.keep(environments.current(), row, read_at=read_at)
     return row
-
-
-def _known_scopes(scopes: Sequence[str] | None) -> list[str]:
-    known = [scope.value for scope in Scope]
-    if scopes is None:
-        return known
-    unknown = sorted(set(scopes) - set(known))
-    if unknown or not scopes:
-        shown = ", ".join(unknown) or "none given"
-        raise Invalid(f"Unknown scopes: {shown}; choose among {', '.join(known)}")
-    return list(dict.fromkeys(scopes))
 
 
 def _record_key(action: AuditAction, row: ApiKey, actor: Actor, now: datetime, **metadata: object) -> None:

@@ -5,11 +5,7 @@ from typing import Any
 import pytest
 
 from agents.models import Agent
-from agents.serializers import AgentSerializer, shown_agent
-from agents.tests.factories import make_agent
 from auditlog.models import AuditEntry
-from compliance.api.rest.parsers import loads
-from compliance.api.rest.renderers import dumps
 from compliance.tests.client import ApiClient
 from tenancy.tests.factories import make_key, make_tenant
 
@@ -92,12 +88,3 @@ def test_idempotency_key_gives_the_same_agent(client: ApiClient) -> None:
     assert first.json() == again.json()
     assert again["Idempotent-Replayed"] == "true"
     assert Agent.objects.count() == 1
-
-
-@pytest.mark.parametrize("scope", [None, FINANCIAL_SCOPE, {**FINANCIAL_SCOPE, "max_leverage_ratio": 2}])
-@pytest.mark.parametrize("metadata", [None, {"permitted_actions": ["read"], "n": None}])
-def test_answer_is_as_described(scope: Any, metadata: Any) -> None:
-    made = make_agent(make_tenant(), financial_scope=scope, metadata=metadata, model="m", description="")
-    agent = Agent.objects.get(id=made.id)
-
-    assert loads(dumps(shown_agent(agent))) == loads(dumps(AgentSerializer(agent).data))

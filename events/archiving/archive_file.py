@@ -124,9 +124,19 @@ def write(folder: Path, header: ArchiveHeader, lines: Iterable[bytes]) -> Archiv
             if abandoned.stat().st_mtime < time.time() - ABANDONED_AFTER.total_seconds():
                 abandoned.unlink()
     descriptor, temporary = mkstemp(prefix=f".{stem}.", dir=folder)
+    first = msgspec.json.encode(header) + b"\n"
+    digest, rows = hashlib.sha256(first), 0
     try:
         with os.fdopen(descriptor, "wb") as raw:
-            footer = _compress(raw, header, lines)
+            # Neither a name nor a time in gzip's own header
+            with gzip.GzipFile(filename="", mode="wb", compresslevel=LEVEL, fileobj=raw, mtime=0) as packed:
+                packed.write(first)
+                for line in lines:
+                    packed.write(line)
+                    digest.update(line)
+                    rows += 1
+                footer = ArchiveFooter(rows, digest.hexdigest())
+                packed.write(msgspec.json.encode(footer) + b"\n")
             raw.flush()
             os.fsync(raw.fileno())
         path = folder / f"{stem}-{footer.sha256[:16]}{SUFFIX}"
@@ -140,18 +150,3 @@ def write(folder: Path, header: ArchiveHeader, lines: Iterable[bytes]) -> Archiv
     finally:
         os.close(descriptor)
     return Archive(path, footer.rows, footer.sha256)
-
-
-def _compress(raw: BinaryIO, header: ArchiveHeader, lines: Iterable[bytes]) -> ArchiveFooter:
-    first = msgspec.json.encode(header) + b"\n"
-    digest, rows = hashlib.sha256(first), 0
-    # Neither a name nor a time in gzip's own header
-    with gzip.GzipFile(filename="", mode="wb", compresslevel=LEVEL, fileobj=raw, mtime=0) as packed:
-        packed.write(first)
-        for line in lines:
-            packed.write(line)
-            digest.update(line)
-            rows += 1
-        footer = ArchiveFooter(rows, digest.hexdigest())
-        packed.write(msgspec.json.encode(footer) + b"\n")
-    return footer

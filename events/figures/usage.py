@@ -144,8 +144,16 @@ class Usage:
 
 
 def sum_up(*, now: datetime, seconds: float = RUN_SECONDS) -> int:
-    """Count the names of new events, for about so long; return how many events. Safe to repeat."""
-    _sum_up_denied(now)
+    """Count the names of new events, for about so long; return how many events. Safe to repeat.
+
+    How often evaluations refused names is written anew for the last days, at first for the last weeks.
+    """
+    is_first = not ActionDay.objects.filter(outcome=NameOutcome.EVALUATION).exists()
+    days = FIRST_DAYS if is_first else UNSETTLED_DAYS
+    first = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=days - 1)
+    sql.execute(
+        _PUT_DENIED, {"denied": AuditAction.DECISION_DENIED.value, "first": first, "most": MOST_NAMES}
+    )
     return in_chunks(_next_chunk, now, seconds)
 
 
@@ -284,13 +292,3 @@ def _named(action_type: str, details: str, outside: str | None) -> tuple[str, st
         spoken = action_type, facts.tools, facts.verbs
     names = msgspec.json.encode(spoken)
     return outcome.value, names.decode() if len(names) <= MOST_OCTETS else ""
-
-
-def _sum_up_denied(now: datetime) -> None:
-    """Write how often evaluations refused names in the last days; in the first run, in the last weeks."""
-    is_first = not ActionDay.objects.filter(outcome=NameOutcome.EVALUATION).exists()
-    days = FIRST_DAYS if is_first else UNSETTLED_DAYS
-    first = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=days - 1)
-    sql.execute(
-        _PUT_DENIED, {"denied": AuditAction.DECISION_DENIED.value, "first": first, "most": MOST_NAMES}
-    )

@@ -7,13 +7,20 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
-from unfold.decorators import display
 
 from agents.models import Agent
 from auditlog.actors.names import NamesActors, actor_shown
 from compliance.console.access import OFFICERS, access_of
 from compliance.console.admin import RelatedLink, TenantScopedAdmin
-from compliance.console.display import EMPTY, column, score_chip, short_code, status_chip, visible
+from compliance.console.display import (
+    EMPTY,
+    column,
+    score_chip,
+    short_code,
+    shortened,
+    status_chip,
+    visible,
+)
 from compliance.console.filters import ChoicesDropdownFilter, RangeDateTimeFilter, TenantFilter
 from compliance.console.navigation import NavigationLine
 from compliance.core.clock import now
@@ -35,9 +42,7 @@ class OpenEventAdmin(TenantScopedAdmin):
     )
     fieldsets = ((None, {"fields": ("action_type", "risk", "agent", "tenant", "received_at")}),)
 
-    @display(description="risk")
-    def risk(self, opened: OpenEvent) -> str:
-        return score_chip(opened.risk_score, opened.risk_band)
+    risk = column("risk", lambda opened: score_chip(opened.risk_score, opened.risk_band))
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -107,19 +112,10 @@ class InboxCommentAdmin(NamesActors, TenantScopedAdmin):
         ("About", {"fields": ("event_code", "agent", "tenant")}),
     )
 
-    agent_name = display(lambda self, row: visible(row.agent.name), description="agent")
+    what = column("kind", lambda row: status_chip(row.kind), ordering="kind")
+    agent_name = column("agent", lambda row: visible(row.agent.name))
     officer = column("by", lambda row: actor_shown(row.actor_id, row.actor_name), ordering="actor_id")
     case = column("case number", lambda row: visible(row.case_number or EMPTY), ordering="case_number")
-    full_text = display(lambda self, row: visible(row.text), description="text")
-    event_code = display(
-        lambda self, row: short_code(str(row.event_id)) if row.event_id else EMPTY, description="event"
-    )
-
-    @display(description="kind", ordering="kind")
-    def what(self, comment: InboxComment) -> str:
-        return status_chip(comment.kind)
-
-    @display(description="text")
-    def shortened_text(self, comment: InboxComment) -> str:
-        shown = visible(comment.text)
-        return shown if len(shown) <= 80 else f"{shown[:79]}…"
+    full_text = column("text", lambda row: visible(row.text))
+    shortened_text = column("text", lambda row: shortened(visible(row.text), 80))
+    event_code = column("event", lambda row: short_code(str(row.event_id)) if row.event_id else EMPTY)

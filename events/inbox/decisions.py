@@ -19,9 +19,9 @@ from compliance.core.identifiers import parse_id
 from compliance.core.wording import counted
 from events.inbox import services
 from events.inbox.forms import LONGEST_NOTE, LONGEST_REASON, SNOOZES, reviewers_of
+from events.inbox.models import CommentKind
 from events.inbox.reading import WINDOW
 from events.inbox.reviewing import review
-from events.inbox.services import Remark
 from events.models import BehaviorEvent, ReviewVerdict
 
 
@@ -39,9 +39,6 @@ class InboxCall:
     def common(self) -> dict[str, Any]:
         """Return the arguments that every service takes."""
         return {"tenant_id": self.agent.tenant_id, "actor": actor_of(self.request), "now": self.now}
-
-    def remark(self) -> Remark:
-        return Remark(self.agent.id, self.event_id, self.note, self.case_number)
 
     def review(self, event_id: UUID, verdict: ReviewVerdict) -> list[str]:
         """Review an event that is still open; return the places that it marked."""
@@ -102,25 +99,24 @@ def _decide_ticked(call: InboxCall, verdict: ReviewVerdict) -> str:
     return f"{counted(len(ids) - len(failed), 'event')} {verdict}."
 
 
-def _suspend(call: InboxCall) -> str:
-    agent = services.suspend(**call.common(), remark=call.remark())
-    return f"{visible(agent)} is suspended. The event still waits for a verdict."
-
-
-def _revoke(call: InboxCall) -> str:
-    certificate = services.revoke(**call.common(), remark=call.remark())
-    return f"Certificate {certificate.serial_number} is revoked. The event still waits for a verdict."
-
-
-def _comment(call: InboxCall) -> str:
-    services.comment(**call.common(), remark=call.remark())
-    return "Comment added."
+def _remark(call: InboxCall, kind: CommentKind) -> str:
+    about: dict[str, Any] = {"agent_id": call.agent.id, "event_id": call.event_id}
+    about |= {"text": call.note, "case_number": call.case_number}
+    revoked = services.remark(**call.common(), kind=kind, **about)
+    if kind == CommentKind.COMMENT:
+        return "Comment added."
+    done = (
+        f"Certificate {revoked.serial_number} is revoked"
+        if revoked
+        else f"{visible(call.agent)} is suspended"
+    )
+    return f"{done}. The event still waits for a verdict."
 
 
 def _assign(call: InboxCall) -> str:
     chosen = call.request.POST.get("assignee", "")
     offered = reviewers_of(call.request, call.agent.tenant_id)
-    if chosen and chosen not in {person.actor_id for person in offered}:
+    if chosen and chosen not in offered:
         raise Invalid("Only officers of the tenant review its events.")
     services.assign(**call.common(), agent_id=call.agent.id, assignee=chosen or None)
     return "Assigned." if chosen else "Assigned to nobody."
@@ -141,12 +137,18 @@ ACTS = {
     "confirm_ticked": InboxAct(partial(_decide_ticked, verdict=ReviewVerdict.CONFIRMED), closes=True),
     "dismiss_ticked": InboxAct(partial(_decide_ticked, verdict=ReviewVerdict.DISMISSED), closes=True),
     "suspend": InboxAct(
-        _suspend, needs_note="Say in the note why the agent is suspended.", longest_note=LONGEST_REASON
+        partial(_remark, kind=CommentKind.SUSPENDED),
+        needs_note="Say in the note why the agent is suspended.",
+        longest_note=LONGEST_REASON,
     ),
     "revoke": InboxAct(
-        _revoke, needs_note="Say in the note why the certificate is revoked.", longest_note=LONGEST_REASON
+        partial(_remark, kind=CommentKind.REVOKED),
+        needs_note="Say in the note why the certificate is revoked.",
+        longest_note=LONGEST_REASON,
     ),
-    "comment": InboxAct(_comment, needs_note="Write the comment into the note."),
+    "comment": InboxAct(
+        partial(_remark, kind=CommentKind.COMMENT), needs_note="Write the comment into the note."
+    ),
     "assign": InboxAct(_assign),
     "snooze": InboxAct(_snooze),
 }

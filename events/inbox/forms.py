@@ -81,18 +81,9 @@ class DecisionForm(forms.Form):
             self.fields["note"] = forms.CharField(max_length=longest, error_messages={"required": needs_note})
 
 
-@dataclass(frozen=True)
-class Reviewer:
-    """A person as the audit log names them, and as a page does."""
-
-    actor_id: str
-    name: str
-
-
-def reviewers_of(request: HttpRequest, tenant_id: UUID) -> list[Reviewer]:
-    """Return the people who may review the tenant's events: the one who asks, and its other officers."""
-    own = Reviewer(actor_of(request).id, visible(name_of(request.user)))
+def reviewers_of(request: HttpRequest, tenant_id: UUID) -> dict[str, str]:
+    """Return who may review the tenant's events, by actor id: the one who asks, and its other officers."""
+    own = {actor_of(request).id: visible(name_of(request.user))}
     memberships = Membership.objects.filter(tenant_id=tenant_id, role__in=OFFICERS, user__is_active=True)
     officers = [one.user for one in memberships.order_by("user__username").select_related("user__person")]
-    others = [Reviewer(Actor.person(user.person.id).id, visible(name_of(user))) for user in officers]
-    return [own, *(other for other in others if other != own)]
+    return own | {Actor.person(user.person.id).id: visible(name_of(user)) for user in officers}

@@ -18,7 +18,7 @@ from compliance.console.filters import tenants_of
 from compliance.core.clock import now
 from compliance.core.identifiers import parse_id
 from events.inbox.forms import BANDS, SHOWN, SNOOZES, DecisionForm, InboxFilters, reviewers_of
-from events.inbox.models import AgentQueue, CommentKind, InboxComment, OpenEvent
+from events.inbox.models import CommentKind, InboxComment, OpenEvent
 from events.inbox.reading import (
     WINDOW,
     Group,
@@ -62,7 +62,21 @@ def context_of(request: HttpRequest, rows: QuerySet[OpenEvent], form: DecisionFo
             "shown": [(label, filters.but(shown=value), filters.shown == value) for value, label in SHOWN],
             "tenants": tenants_of(request),
         },
-        "groups": [_group(one, inbox, filters, names) for one in inbox.groups],
+        "groups": [
+            {
+                "name": visible(one.agent.name),
+                "tenant": visible(one.agent.tenant),
+                "high": one.high,
+                "medium": one.medium,
+                "oldest": moment(one.oldest_at),
+                "assignee": _named(one.queue.assignee if one.queue else None, names),
+                "status": status_chip(one.agent.status),
+                "mode": mode_chip(one.agent.effective_enforcement) if one.agent.is_observed else "",
+                "url": filters.query(agent=one.agent.id),
+                "is_open": one is inbox.group,
+            }
+            for one in inbox.groups
+        ],
         "links": _links(inbox, filters),
         "events": [_row(alike, inbox, filters, request) for alike in inbox.alike],
         "dossier": event and _dossier(request, event, inbox.group, comments, names),
@@ -72,21 +86,6 @@ def context_of(request: HttpRequest, rows: QuerySet[OpenEvent], form: DecisionFo
 
 def _named(actor_id: str | None, names: Names) -> str:
     return visible(names.get(actor_id, actor_id)) if actor_id else ""
-
-
-def _group(one: Group, inbox: InboxPage, filters: InboxFilters, names: Names) -> dict[str, Any]:
-    return {
-        "name": visible(one.agent.name),
-        "tenant": visible(one.agent.tenant),
-        "high": one.high,
-        "medium": one.medium,
-        "oldest": moment(one.oldest_at),
-        "assignee": _named(one.queue.assignee if one.queue else None, names),
-        "status": status_chip(one.agent.status),
-        "mode": mode_chip(one.agent.effective_enforcement) if one.agent.is_observed else "",
-        "url": filters.query(agent=one.agent.id),
-        "is_open": one is inbox.group,
-    }
 
 
 def _row(
@@ -158,6 +157,8 @@ def _dossier(
     before, after = story_of(event)
     strikes, strikes_now = strikes_of(event, now=moment_now)
     may_decide = access_of(request).may(OFFICERS, event.tenant_id)
+    queue = group.queue if group else None
+    until = queue.snoozed_until if queue else None
     return {
         "event": event,
         "agent": agent,
@@ -180,28 +181,22 @@ def _dossier(
         "details": pretty_json(event.details),
         "before": [_told(row) for row in before],
         "after": [_told(row) for row in after],
-        "comments": [_comment(row, names) for row in comments],
-        "queue": _queue(group.queue if group else None, names),
+        "comments": [
+            {
+                "text": visible(row.text),
+                "case_number": visible(row.case_number or ""),
+                "by": _named(row.actor_id, names),
+                "at": moment(row.created_at),
+                "kind": "" if row.kind == CommentKind.COMMENT else status_chip(row.kind),
+            }
+            for row in comments
+        ],
+        "queue": {
+            "assignee": queue.assignee if queue else None,
+            "assignee_name": _named(queue.assignee if queue else None, names) or "nobody",
+            "snoozed_until": f"{until:%Y-%m-%d %H:%M} UTC" if until and until > moment_now else "",
+        },
         "may_decide": may_decide,
-        "reviewers": reviewers_of(request, event.tenant_id) if may_decide else [],
+        "reviewers": reviewers_of(request, event.tenant_id).items() if may_decide else [],
         "snoozes": [(value, words) for value, (words, _) in SNOOZES.items()],
-    }
-
-
-def _comment(comment: InboxComment, names: Names) -> dict[str, Any]:
-    return {
-        "text": visible(comment.text),
-        "case_number": visible(comment.case_number or ""),
-        "by": _named(comment.actor_id, names),
-        "at": moment(comment.created_at),
-        "kind": "" if comment.kind == CommentKind.COMMENT else status_chip(comment.kind),
-    }
-
-
-def _queue(queue: AgentQueue | None, names: Names) -> dict[str, Any]:
-    until = queue.snoozed_until if queue else None
-    return {
-        "assignee": queue.assignee if queue else None,
-        "assignee_name": _named(queue.assignee if queue else None, names) or "nobody",
-        "snoozed_until": f"{until:%Y-%m-%d %H:%M} UTC" if until and until > now() else "",
     }

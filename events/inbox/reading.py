@@ -1,10 +1,9 @@
 """Queries of the inbox: the agents whose events wait, and what surrounds the event to decide on."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -110,14 +109,22 @@ def read_inbox(
     window = _window(rows, event_id, agent_id, after)
     if not window and found:
         window = _window(rows, None, found[0]["agent_id"], None)
-    selected = _selected(window[:WINDOW], event_id, after)
+    named = [row for row in window[:WINDOW] if row.event_id == event_id]
+    later = [row for row in window[:WINDOW] if after is not None and row.event_id > after]
+    selected = next(iter(named or later or window), None)
     shown = found[:GROUPS]
     if selected is not None and selected.agent_id not in {group["agent_id"] for group in shown}:
         shown = [*rows.filter(agent_id=selected.agent_id).groups(), *shown]
+    agents = Agent.objects.with_tenant().select_related("inbox_queue")
+    known = agents.in_bulk([group["agent_id"] for group in shown])
     return InboxPage(
         high=high,
         medium=medium,
-        groups=_with_agents(shown),
+        groups=[
+            Group(agent, getattr(agent, "inbox_queue", None), one["high"], one["medium"], one["oldest_at"])
+            for one in shown
+            if (agent := known.get(one["agent_id"]))
+        ],
         has_next_page=len(found) > GROUPS,
         selected=selected,
         window=window[:WINDOW],
@@ -146,23 +153,6 @@ def _window(
     if wanted is None or len(first) <= WINDOW or first[WINDOW].event_id > wanted:
         return first
     return list(from_there[: WINDOW + 1]) or first
-
-
-def _selected(window: list[OpenEvent], event_id: UUID | None, after: UUID | None) -> OpenEvent | None:
-    """Return the event of the window that is asked for, else the one after `after`, else the first."""
-    named = [row for row in window if row.event_id == event_id]
-    later = [row for row in window if after is not None and row.event_id > after]
-    return next(iter(named or later or window), None)
-
-
-def _with_agents(groups: Iterable[Mapping[str, Any]]) -> list[Group]:
-    agents = Agent.objects.with_tenant().select_related("inbox_queue")
-    known = agents.in_bulk([group["agent_id"] for group in groups])
-    return [
-        Group(agent, getattr(agent, "inbox_queue", None), group["high"], group["medium"], group["oldest_at"])
-        for group in groups
-        if (agent := known.get(group["agent_id"]))
-    ]
 
 
 def strikes_of(event: BehaviorEvent, *, now: datetime) -> tuple[int, int]:

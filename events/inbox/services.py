@@ -1,6 +1,5 @@
 """Stop agents from the inbox, comment on them, and say who reviews an agent's events and when."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -16,45 +15,52 @@ from events.inbox.models import AgentQueue, CommentKind, InboxComment
 from events.models import BehaviorEvent
 
 
-@dataclass(frozen=True)
-class Remark:
-    """What a person writes about an agent, and the event that was open then, if any."""
+def remark(
+    *,
+    tenant_id: UUID,
+    agent_id: UUID,
+    event_id: UUID | None,
+    kind: CommentKind,
+    text: str,
+    case_number: str | None,
+    actor: Actor,
+    now: datetime,
+) -> Certificate | None:
+    """Keep and audit a remark on an agent, and by its `kind` suspend it or revoke its certificate.
 
-    agent_id: UUID
-    event_id: UUID | None
-    text: str
-    case_number: str | None
-
-
-def suspend(*, tenant_id: UUID, remark: Remark, actor: Actor, now: datetime) -> Agent:
-    """Suspend an agent for the reason remarked. Raises AgentNotFound, AgentRetired, AgentAlreadySuspended."""
+    The remark is then the reason. `event_id` is that of the event that was open; one of another agent, or one
+    that was dropped, is left out. Returns the certificate that was revoked, if any. Raises AgentNotFound,
+    AgentRetired, AgentAlreadySuspended, CertificateNotFound.
+    """
+    reason: dict[str, Any] = {"tenant_id": tenant_id, "reason": text, "actor": actor, "now": now}
+    revoked = None
     with environments.atomic():
-        agent = certificates.suspend_agent(
-            tenant_id=tenant_id, agent_id=remark.agent_id, reason=remark.text, actor=actor, now=now
+        agent = Agent.objects.for_tenant(tenant_id).locked().find(agent_id)
+        if kind == CommentKind.SUSPENDED:
+            agent = certificates.suspend_agent(agent_id=agent.id, **reason)
+        elif kind == CommentKind.REVOKED:
+            found = Certificate.objects.of_agent(agent.id).revocable(now).first()
+            if found is None:
+                raise CertificateNotFound("The agent has no certificate that could be revoked")
+            revoked = certificates.revoke(certificate_id=found.id, **reason)
+        if event_id and not BehaviorEvent.objects.of_agent(agent.id).filter(id=event_id).exists():
+            event_id = None
+        InboxComment.objects.create(
+            tenant_id=tenant_id,
+            agent=agent,
+            event_id=event_id,
+            kind=kind,
+            text=text,
+            case_number=case_number,
+            actor_type=actor.type,
+            actor_id=actor.id[:255],
+            created_at=now,
         )
-        _keep(agent, remark, CommentKind.SUSPENDED, actor, now)
-    return agent
-
-
-def revoke(*, tenant_id: UUID, remark: Remark, actor: Actor, now: datetime) -> Certificate:
-    """Revoke an agent's certificate for the reason remarked. Raises AgentNotFound, CertificateNotFound."""
-    with environments.atomic():
-        agent = Agent.objects.for_tenant(tenant_id).locked().find(remark.agent_id)
-        found = Certificate.objects.of_agent(agent.id).revocable(now).first()
-        if found is None:
-            raise CertificateNotFound("The agent has no certificate that could be revoked")
-        revoked = certificates.revoke(
-            tenant_id=tenant_id, certificate_id=found.id, reason=remark.text, actor=actor, now=now
-        )
-        _keep(agent, remark, CommentKind.REVOKED, actor, now)
+        told = {"event_id": str(event_id) if event_id else None, "kind": kind.value}
+        told |= {"comment": text, "case_number": case_number}
+        said = f"Comment on agent {agent.name}"
+        _record(agent, AuditAction.INBOX_COMMENTED, said, actor, now, **told)
     return revoked
-
-
-def comment(*, tenant_id: UUID, remark: Remark, actor: Actor, now: datetime) -> None:
-    """Add a remark on an agent. Raises AgentNotFound."""
-    with environments.atomic():
-        agent = Agent.objects.for_tenant(tenant_id).find(remark.agent_id)
-        _keep(agent, remark, CommentKind.COMMENT, actor, now)
 
 
 def assign(*, tenant_id: UUID, agent_id: UUID, assignee: str | None, actor: Actor, now: datetime) -> None:
@@ -92,35 +98,6 @@ def _queue(tenant_id: UUID, agent_id: UUID, now: datetime) -> tuple[Agent, Agent
     made = {"tenant_id": agent.tenant_id, "updated_at": now}
     queue, _ = AgentQueue.objects.get_or_create(agent_id=agent.id, defaults=made)
     return agent, queue
-
-
-def _keep(agent: Agent, remark: Remark, kind: CommentKind, actor: Actor, now: datetime) -> None:
-    """Store and audit a remark; an event of another agent, or one that was dropped, is left out of it."""
-    event_id = remark.event_id
-    if event_id and not BehaviorEvent.objects.of_agent(agent.id).filter(id=event_id).exists():
-        event_id = None
-    InboxComment.objects.create(
-        tenant_id=agent.tenant_id,
-        agent=agent,
-        event_id=event_id,
-        kind=kind,
-        text=remark.text,
-        case_number=remark.case_number,
-        actor_type=actor.type,
-        actor_id=actor.id[:255],
-        created_at=now,
-    )
-    _record(
-        agent,
-        AuditAction.INBOX_COMMENTED,
-        f"Comment on agent {agent.name}",
-        actor,
-        now,
-        event_id=str(event_id) if event_id else None,
-        kind=kind.value,
-        comment=remark.text,
-        case_number=remark.case_number,
-    )
 
 
 def _record(

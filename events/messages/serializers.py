@@ -9,7 +9,6 @@ from certificates.models import CertificateStatus
 from certificates.public.messages import REASONS
 from compliance.api.rest.fields import StrictCharField
 from compliance.core.identifiers import parse_id
-from events.messages.services import ShownMessage
 
 JWS = "jws"
 MAX_AUDIENCE_LENGTH = 255
@@ -115,11 +114,6 @@ class VerifyMessageInputSerializer(serializers.Serializer[Any]):
         if (not has_raw) if "jws" in attrs else has_raw == _RAW:
             return attrs
         raise serializers.ValidationError("Send either signature and certificate_serial, or jws")
-
-
-def message_in(asked: dict[str, Any]) -> ShownMessage:
-    """The message of a request that `VerifyMessageInputSerializer` has read."""
-    return ShownMessage(**{name: value for name, value in asked.items() if name != "verifier_agent_id"})
 
 
 class MessageVerificationSerializer(serializers.Serializer[Any]):

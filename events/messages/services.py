@@ -1,6 +1,6 @@
 """Sign a message and log it; check one, and log the failure for the agent that received it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -17,41 +17,13 @@ from certificates.models import Certificate
 from certificates.pki.jws import parse_detached
 from certificates.pki.serials import environment_of
 from certificates.public import messages
-from certificates.public.messages import MessageVerification
+from certificates.public.messages import MessageSignature, MessageVerification
 from certificates.public.verification import validity_at
 from compliance.core import environments
 from events.ingest.event_input import EventInput
 from events.ingest.storage import ScoredEvent
 from events.models import ActionType
 from events.services import ingest
-
-
-@dataclass(frozen=True)
-class SignedMessage:
-    """A signature (base64) over a payload's canonical form, and its event; the hash with its algorithm.
-
-    `jws` is the same as a detached JWS, where one was asked for.
-    """
-
-    agent_id: UUID
-    signature: str
-    algorithm: str
-    certificate_serial: str
-    payload_hash: str
-    signed_at: datetime
-    event: ScoredEvent
-    jws: str | None
-
-
-@dataclass(frozen=True)
-class ShownMessage:
-    """A message as a verifier shows it: with a signature and the serial of its certificate, or with a JWS."""
-
-    payload: Any
-    signature: str = ""
-    certificate_serial: str = ""
-    jws: str | None = None
-    audience: str | None = None
 
 
 def sign(
@@ -63,11 +35,11 @@ def sign(
     audience: str | None = None,
     actor: Actor,
     now: datetime,
-) -> SignedMessage:
+) -> tuple[MessageSignature, ScoredEvent]:
     """Sign the canonical JSON of `payload` (RFC 8785) with the agent's key, and store that as its event.
 
-    Raises AgentNotFound, AgentNotActive, Invalid for a payload without a canonical form, and Unavailable
-    while the HSM is away.
+    Returns both. Raises AgentNotFound, AgentNotActive, Invalid for a payload without a canonical form, and
+    Unavailable while the HSM is away.
     """
     agent, certificate = _active(tenant_id, agent_id, now)
     signed = messages.sign_message(certificate=certificate, payload=payload, as_jws=as_jws, audience=audience)
@@ -85,29 +57,32 @@ def sign(
             actor=actor,
             now=now,
         )
-    return SignedMessage(
-        agent_id=agent.id,
-        signature=signed.signature,
-        signed_at=now,
-        event=event,
-        jws=signed.jws,
-        **facts,
-    )
+    return signed, event
 
 
-def verify(message: ShownMessage, *, now: datetime) -> MessageVerification:
-    """Check a message for anyone. Raises: CertificateNotFound, Invalid."""
-    shown: dict[str, Any] = {"payload": message.payload, "audience": message.audience, "now": now}
-    if message.jws is not None:
-        outcome = messages.verify_jws(jws=message.jws, **shown)
+def verify(
+    *,
+    payload: Any,
+    signature: str = "",
+    certificate_serial: str = "",
+    jws: str | None = None,
+    audience: str | None = None,
+    now: datetime,
+) -> MessageVerification:
+    """Check a message for anyone: with a signature and the serial of its certificate, or with a JWS.
+
+    Raises: CertificateNotFound, Invalid.
+    """
+    shown: dict[str, Any] = {"payload": payload, "audience": audience, "now": now}
+    if jws is not None:
+        outcome = messages.verify_jws(jws=jws, **shown)
     else:
-        serial, signature = message.certificate_serial, message.signature
-        outcome = messages.verify_message(serial=serial, signature=signature, **shown)
+        outcome = messages.verify_message(serial=certificate_serial, signature=signature, **shown)
     if outcome.reason == messages.INVALID_SIGNATURE:
         return outcome
     certificate = outcome.certificate
     with environments.use(environment_of(int(certificate.serial_number, 16))):
-        signed_at = _signed_at(outcome, message.jws)
+        signed_at = _signed_at(outcome, jws)
         then = validity_at(certificate, signed_at).valid if signed_at else None
     return replace(outcome, valid_when_signed=then)
 
@@ -130,15 +105,15 @@ def _signed_at(outcome: MessageVerification, jws: str | None) -> datetime | None
 
 
 def verify_for(
-    *, tenant_id: UUID, agent_id: Any, message: ShownMessage, now: datetime
+    *, tenant_id: UUID, agent_id: Any, now: datetime, **message: Any
 ) -> tuple[MessageVerification, ScoredEvent | None]:
-    """Check a message that an agent of the tenant received; store as the agent's event that it is not valid.
+    """As `verify`, of a message that an agent of the tenant received: that it is not valid becomes its event.
 
     A message whose certificate is unknown, or that can't be read, is an error and no event. Raises
     AgentNotFound and AgentNotActive, as `sign`, before the message is looked at.
     """
     agent, _ = _active(tenant_id, agent_id, now)
-    outcome = verify(message, now=now)
+    outcome = verify(**message, now=now)
     if outcome.valid:
         return outcome, None
     details = {

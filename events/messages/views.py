@@ -25,7 +25,6 @@ from events.messages.serializers import (
     SignatureSerializer,
     SignSerializer,
     VerifyMessageInputSerializer,
-    message_in,
 )
 from tenancy import keys
 from tenancy.authentication import ApiKeyAuthentication, MissingCredentials
@@ -67,14 +66,15 @@ class SigningViewSet(ApiViewSet):
     )
     def sign(self, request: ApiRequest, agent_id: str) -> Response:
         asked = validated(SignSerializer, request)
-        signed = services.sign(
+        signed, event = services.sign(
             agent_id=agent_id,
             payload=asked["payload"],
             as_jws="format" in asked or "audience" in asked,
             audience=asked.get("audience"),
             **caller_of(request),
         )
-        return ok(SignatureSerializer(signed).data)
+        about = {"agent_id": event.agent_id, "signed_at": event.received_at, "event": event}
+        return ok(SignatureSerializer({**vars(signed), **about}).data)
 
 
 class MessageViewSet(UncachedViewSet):
@@ -97,16 +97,20 @@ class MessageViewSet(UncachedViewSet):
     )
     def create(self, request: Request) -> Response:
         asked = validated(VerifyMessageInputSerializer, request)
-        message, event = message_in(asked), None
-        if "verifier_agent_id" not in asked:
-            outcome = services.verify(message, now=now())
+        verifier_id, event = asked.pop("verifier_agent_id", None), None
+        if verifier_id is None:
+            outcome = services.verify(**asked, now=now())
         else:
-            with environments.use(_environment_of_key(request)):
+            secret = gate.bearer_token(GateRequest.of(request))
+            if secret is None:
+                raise MissingCredentials()
+            # What is no key counts as live, as everywhere.
+            with environments.use(keys.environment_of(secret) or Environment.LIVE):
                 outcome, event = services.verify_for(
                     tenant_id=self._reporter(request).tenant_id,
-                    agent_id=asked["verifier_agent_id"],
-                    message=message,
+                    agent_id=verifier_id,
                     now=now(),
+                    **asked,
                 )
         shown = MessageVerificationSerializer(outcome).data
         return ok(shown if event is None else {**shown, "event_id": event.id})
@@ -127,11 +131,3 @@ class MessageViewSet(UncachedViewSet):
             self.throttled(request, limit.retry_after)
         gate.require_scope(key, Scope.EVENTS_WRITE)
         return key
-
-
-def _environment_of_key(request: Request) -> Environment:
-    """The environment that the key's prefix names; live for what is no key, as everywhere."""
-    secret = gate.bearer_token(GateRequest.of(request))
-    if secret is None:
-        raise MissingCredentials()
-    return keys.environment_of(secret) or Environment.LIVE

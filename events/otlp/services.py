@@ -56,7 +56,10 @@ def record(
     each of a moment of its own. Raises: TooLarge, Unavailable, Busy, Django's errors, and what `charge`
     raises; sending all of it again is then safe.
     """
-    mapped = _mapped(tenant_id, spans)
+    mapped: Mapping[Name, str] = {}
+    if any(span.resource.get(AGENT_ID) is None for span in spans):
+        rows = TracedName.objects.for_tenant(tenant_id).mapped().values_list("source", "name", "agent_id")
+        mapped = {(source, name): str(agent_id) for source, name, agent_id in rows}
     found, unusable = events_of(spans, tenant_id=tenant_id, mapped=mapped)
     charge(len(found))
     agents = [_agent_of(event, mapped) for event in found]
@@ -110,27 +113,17 @@ def delete(*, tenant_id: UUID, name_id: Any, actor: Actor, now: datetime) -> Non
         row.delete()
 
 
-def _mapped(tenant_id: UUID, spans: Sequence[TracedSpan]) -> Mapping[Name, str]:
-    """Return the agents of the tenant's names, none where each resource states its agent."""
-    if all(span.resource.get(AGENT_ID) is not None for span in spans):
-        return {}
-    rows = TracedName.objects.for_tenant(tenant_id).mapped().values_list("source", "name", "agent_id")
-    return {(source, name): str(agent_id) for source, name, agent_id in rows}
-
-
 def _agent_of(event: SpanEvent, mapped: Mapping[Name, str]) -> str | None:
-    """Return the agent of an event, as its resource states it or by the best of its names."""
-    if event.agent_id is not None:
-        return _stated(event.agent_id)
-    return next((mapped[name] for name in event.names if name in mapped), None)
+    """Return the agent of an event, as its resource states it or by the best of its names.
 
-
-def _stated(agent_id: str) -> str:
-    """Return the id in a UUID or a DID of this environment; what is neither is refused as it stands."""
-    did = parse_did(agent_id)
+    What is stated is a UUID or a DID of this environment; what is neither is refused as it stands.
+    """
+    if event.agent_id is None:
+        return next((mapped[name] for name in event.names if name in mapped), None)
+    did = parse_did(event.agent_id)
     if did is not None and did.environment is environments.current():
         return str(did.agent_id)
-    return canonical_id(agent_id) or agent_id
+    return canonical_id(event.agent_id) or event.agent_id
 
 
 def _read(

@@ -1,6 +1,5 @@
 """`/v1/otlp`: spans in, and the names in them."""
 
-from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
@@ -84,7 +83,9 @@ class TraceViewSet(ApiViewSet):
             tenant_id=request.auth.tenant_id, spans=export.spans, charge=charge, clock=now
         )
         if refused:
-            return Response(_partial(refused))
+            reasons = [f"{reason} ({count})" for reason, count in refused.most_common(MOST_REASONS)]
+            said = {"rejectedSpans": str(refused.total()), "errorMessage": "; ".join(reasons)}
+            return Response({"partialSuccess": said})
         # REST framework would leave out the type of protobuf's empty message.
         whole = b"{}" if request.accepted_renderer.media_type == transport.JSON else b""
         return HttpResponse(whole, content_type=request.accepted_renderer.media_type)
@@ -98,11 +99,6 @@ class TraceViewSet(ApiViewSet):
                 request.rate_limit = quota  # type: ignore[attr-defined]
                 self.throttled(request, quota.retry_after)
         count_the_rest(request, "events", max(events, cost_of(octets, "events")))
-
-
-def _partial(refused: Counter[str]) -> dict[str, Any]:
-    reasons = [f"{reason} ({count})" for reason, count in refused.most_common(MOST_REASONS)]
-    return {"partialSuccess": {"rejectedSpans": str(refused.total()), "errorMessage": "; ".join(reasons)}}
 
 
 class MapNameSerializer(fields.ClosedSerializer):

@@ -13,7 +13,6 @@ from compliance.core.clock import now
 from compliance.tests.console import actor_id_of, console_of, make_member
 from events.models import ReviewVerdict, Simulation
 from events.risk.evaluation import simulations
-from events.simulation_admin import _by
 from events.tests.factories import judge
 from events.tests.simulated import high_events
 from tenancy.models import Role, Tenant
@@ -71,21 +70,6 @@ def test_officer_asks_and_reads_what_was_found(acme: Tenant, agent: Agent) -> No
     assert "Confirmed" in ready or "confirmed" in ready
     assert HOSTILE not in ready
     assert "&lt;script&gt;alert(1)" in ready
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (None, ""),
-        (0, ""),
-        (0.4, ", by less than a second"),
-        (-0.01, ", by less than a second"),
-        (0.6, ", by 0:00:01"),
-        (-240, ", by 0:04:00"),
-    ],
-)
-def test_distance_of_two_stops_is_never_zero(seconds: float | None, words: str) -> None:
-    assert _by(seconds) == words
 
 
 def test_the_form_begins_with_the_live_policy(acme: Tenant) -> None:

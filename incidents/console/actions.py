@@ -1,5 +1,6 @@
 """Actions of officers on an incident's page."""
 
+from functools import partial
 from typing import Any
 
 from auditlog.actors.requests import user_of
@@ -18,12 +19,11 @@ from incidents.console.forms import (
 from incidents.duties.clocks import ClockKind
 from incidents.errors import IncidentNotFound
 from incidents.models import Incident
-from incidents.services import Attachment
 from incidents.vocabulary import IncidentState
 
 
 def _update(
-    call: ActionCall, changes: dict[str, Any], *, note: str = "", attachment: Attachment | None = None
+    call: ActionCall, changes: dict[str, Any], *, note: str = "", attachment: dict[str, Any] | None = None
 ) -> Incident:
     return services.update(
         incident_id=call.row.id,
@@ -52,18 +52,12 @@ def _note(call: ActionCall) -> str:
 
 
 def _attach(call: ActionCall) -> str:
-    _update(call, {}, attachment=Attachment(**call.data))
+    _update(call, {}, attachment=call.data)
     return f"{visible(call.data['name'])} is attached by its digest; keep the file."
 
 
-def _contain(call: ActionCall) -> str:
-    return (
-        f"{_update(call, {'state': IncidentState.CONTAINED}, note=call.data['note']).reference} is contained."
-    )
-
-
-def _close(call: ActionCall) -> str:
-    return f"{_update(call, {'state': IncidentState.CLOSED}, note=call.data['note']).reference} is closed."
+def _move(call: ActionCall, state: IncidentState) -> str:
+    return f"{_update(call, {'state': state}, note=call.data['note']).reference} is {state}."
 
 
 def _merge(call: ActionCall) -> str:
@@ -126,7 +120,7 @@ CONTAIN = ConfirmedAction(
     label="Contained",
     icon="shield",
     explanation="States that the agent does no further harm. Revoking its certificate states it by itself.",
-    run=_contain,
+    run=partial(_move, state=IncidentState.CONTAINED),
     is_offered=lambda incident: incident.state == IncidentState.OPEN,
     form_class=OptionalNoteForm,
 )
@@ -138,7 +132,7 @@ CLOSE = ConfirmedAction(
         "Ends the incident for good; notes and attachments can still be added. It takes that no clock is "
         "open: state when each report was sent, or that its duty does not apply."
     ),
-    run=_close,
+    run=partial(_move, state=IncidentState.CLOSED),
     is_offered=lambda incident: not incident.has_ended,
     form_class=OptionalNoteForm,
 )

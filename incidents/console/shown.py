@@ -1,9 +1,8 @@
 """Clocks, timelines and attachments as the console shows them; all of it escaped."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
-from uuid import UUID
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -32,6 +31,7 @@ _ENTRY_COLOURS: Final = {
     EntryKind.DEADLINE_MISSED: "danger",
 }
 CERTIFICATES_SHOWN: Final = 200
+ENTRIES_SHOWN: Final = 200
 
 
 def next_clock(incident: Incident, now: datetime) -> SafeString | str:
@@ -44,68 +44,68 @@ def next_clock(incident: Incident, now: datetime) -> SafeString | str:
 
 
 def countdown(clock: Clock, now: datetime) -> SafeString | str:
-    """Return the time left, or the time since the end, of an open clock; nothing for another."""
+    """Return the time left of an open clock, or since its end (`2 h 5 min over`); nothing for another."""
     if clock.due_at is None or not clock.is_open:
         return ""
     left = clock.due_at - now
     colour = "danger" if left <= timedelta() else "warning" if left <= SOON else "info"
-    return format_html(
-        '<span data-due="{}">{}</span>', clock.due_at.isoformat(), chip(in_words(left), colour)
-    )
-
-
-def in_words(left: timedelta) -> str:
-    """Return `3 d 4 h left` or `2 h 5 min over`."""
-    return f"{to_the_minute(left)} {'left' if left > timedelta() else 'over'}"
+    words = f"{to_the_minute(left)} {'left' if left > timedelta() else 'over'}"
+    return format_html('<span data-due="{}">{}</span>', clock.due_at.isoformat(), chip(words, colour))
 
 
 def clocks_table(incident: Incident, now: datetime) -> SafeString:
-    rows = [
-        (
-            clock.kind.label,
-            format_html("{} {}", state_chip(clock, now), countdown(clock, now)),
-            format_html("{} {}", moment(clock.started_at), clock.basis) if clock.started_at else EMPTY,
-            moment(clock.due_at),
-            moment(clock.met_at),
-            clock.provision,
+    rows = []
+    for clock in incident.clocks():
+        state = clock.state_at(now)
+        shown = chip(state.value.replace("_", " "), _CLOCK_COLOURS[state])
+        since = format_html("{} {}", moment(clock.started_at), clock.basis) if clock.started_at else EMPTY
+        rows.append(
+            (
+                *(clock.kind.label, format_html("{} {}", shown, countdown(clock, now)), since),
+                *(moment(clock.due_at), moment(clock.met_at), clock.provision),
+            )
         )
-        for clock in incident.clocks()
-    ]
     return wide_table(("Report", "State", "Runs from", "Due", "Sent", "Where it stands"), rows)
 
 
-def state_chip(clock: Clock, now: datetime) -> SafeString:
-    state = clock.state_at(now)
-    return chip(state.value.replace("_", " "), _CLOCK_COLOURS[state])
-
-
-def timeline_table(entries: Sequence[TimelineEntry]) -> SafeString | str:
+def timeline_table(incident: Incident) -> SafeString | str:
+    """Show the newest rows, the newest first."""
+    found = TimelineEntry.objects.filter(incident_id=incident.id).order_by("-at", "-id")
+    entries = list(found[:ENTRIES_SHOWN])
     names = names_of(entry.actor_id for entry in entries)
-    rows = [
-        (
-            moment(entry.at),
-            chip(entry.kind.replace("_", " "), _ENTRY_COLOURS.get(EntryKind(entry.kind), "default")),
-            format_html("{}{}", visible(entry.text), _links(entry)),
-            actor_shown(entry.actor_id, names.get(entry.actor_id), is_short=True),
+    rows = []
+    for entry in entries:
+        named = [
+            ("event", "events_behaviorevent", entry.event_id),
+            ("certificate", "certificates_certificate", entry.certificate_id),
+        ]
+        linked = ((row_link(label, page, key),) for label, page, key in named if key)
+        rows.append(
+            (
+                moment(entry.at),
+                chip(entry.kind.replace("_", " "), _ENTRY_COLOURS.get(EntryKind(entry.kind), "default")),
+                format_html("{}{}", visible(entry.text), format_html_join("", " · {}", linked)),
+                actor_shown(entry.actor_id, names.get(entry.actor_id), is_short=True),
+            )
         )
-        for entry in entries
-    ]
     return wide_table(("At", "What", "Description", "By"), rows) if rows else EMPTY
 
 
-def attachments_table(entries: Iterable[TimelineEntry]) -> SafeString | str:
-    files = [entry.data or {} for entry in entries if entry.kind == EntryKind.ATTACHMENT]
+def attachments_table(incident: Incident) -> SafeString | str:
+    """Show the files of an incident and of those that were merged into it."""
+    found = TimelineEntry.objects.of_incidents(Incident.objects.and_merged(incident.id)).attachments()
+    files = [entry.data or {} for entry in found[:ENTRIES_SHOWN]]
     rows = [(visible(file["name"]), f"{file['size']:,} octets", code(file["sha256"])) for file in files]
     return wide_table(("File", "Size", "SHA-256"), rows) if rows else EMPTY
 
 
-def agent_link(agent_id: UUID, name: str) -> SafeString:
-    return row_link(visible(name), "agents_agent", agent_id)
-
-
 def agents_table(incident: Incident) -> SafeString:
     rows = [
-        (agent_link(row.agent_id, row.agent_name), moment(row.since), visible(row.why))
+        (
+            row_link(visible(row.agent_name), "agents_agent", row.agent_id),
+            moment(row.since),
+            visible(row.why),
+        )
         for row in incident.agents.all()
     ]
     return wide_table(("Agent", "Since", "Why"), rows)
@@ -123,24 +123,6 @@ def certificates_table(incident: Incident) -> SafeString | str:
         for row in newest
     ]
     return wide_table(("Certificate", "Since", "Why"), rows) if rows else EMPTY
-
-
-def other_link(incident: Incident) -> SafeString | str:
-    """Return a link to the incident that goes on with this one."""
-    other = incident.merged_into
-    if other is None:
-        return EMPTY
-    return row_link(other.reference, "incidents_incident", other.id)
-
-
-def _links(entry: TimelineEntry) -> SafeString:
-    """Return links to the event and the certificate of an entry."""
-    named = [
-        ("event", "events_behaviorevent", entry.event_id),
-        ("certificate", "certificates_certificate", entry.certificate_id),
-    ]
-    links = ((row_link(label, page, key),) for label, page, key in named if key)
-    return format_html_join("", " · {}", links)
 
 
 def wide_table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> SafeString:

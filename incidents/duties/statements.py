@@ -30,7 +30,11 @@ def settle(incident: "Incident", changes: Mapping[str, Any], now: datetime) -> l
         setattr(incident, name, value)
     if "state" in changes:
         touched |= {"contained_at", "closed_at"}
-        _move(incident, now)
+        if incident.state == IncidentState.OPEN:
+            incident.contained_at = None
+        elif incident.state == IncidentState.CONTAINED:
+            incident.contained_at = incident.contained_at or now
+        incident.closed_at = now if incident.state == IncidentState.CLOSED else None
     if "dora_class" in changes and incident.dora_class == DoraClass.MAJOR:
         incident.classified_at = incident.classified_at or now
     elif "dora_class" in changes:
@@ -51,12 +55,6 @@ def check(incident: "Incident", now: datetime) -> None:
             raise InconsistentStatement(f"{name} must be a moment of the past")
     if incident.serious_harm == SeriousHarm.NOT_SERIOUS and incident.ai_act_reported_at:
         raise InconsistentStatement("ai_act_reported_at belongs to a serious incident")
-    _check_chain(incident)
-    if incident.has_ended and any(clock.is_open for clock in incident.clocks()):
-        raise DutiesOpen()
-
-
-def _check_chain(incident: "Incident") -> None:
     if incident.dora_class != DoraClass.MAJOR and any(getattr(incident, name) for name in _CHAIN):
         raise InconsistentStatement(f"{', '.join(_CHAIN)} belong to an incident with dora_class major")
     if incident.dora_class == DoraClass.MAJOR and incident.classified_at is None:
@@ -65,12 +63,5 @@ def _check_chain(incident: "Incident") -> None:
         first, second = getattr(incident, earlier), getattr(incident, later)
         if second is not None and (first is None or second < first):
             raise InconsistentStatement(f"{later} must follow {earlier}")
-
-
-def _move(incident: "Incident", now: datetime) -> None:
-    state = incident.state
-    if state == IncidentState.OPEN:
-        incident.contained_at = None
-    elif incident.contained_at is None and state == IncidentState.CONTAINED:
-        incident.contained_at = now
-    incident.closed_at = now if state == IncidentState.CLOSED else None
+    if incident.has_ended and any(clock.is_open for clock in incident.clocks()):
+        raise DutiesOpen()

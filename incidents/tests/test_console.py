@@ -9,7 +9,8 @@ from django.urls import reverse
 from compliance.core.clock import now
 from compliance.core.identifiers import new_id
 from compliance.tests.console import console_of, join, make_member
-from incidents.console.shown import in_words
+from incidents.console.shown import countdown
+from incidents.duties.clocks import Clock, ClockKind
 from incidents.models import Incident, TimelineEntry
 from incidents.tests.factories import make_closed_incident, make_incident
 from tenancy.models import Role, Tenant
@@ -174,4 +175,7 @@ def test_list_of_an_agent_has_its_incidents_alone(acme: Tenant) -> None:
     ],
 )
 def test_time_left_in_words(left: timedelta, words: str) -> None:
-    assert in_words(left) == words
+    moment = now()
+    clock = Clock(ClockKind.AI_ACT_REPORT, "", True, due_at=moment + left)
+
+    assert words in str(countdown(clock, moment))

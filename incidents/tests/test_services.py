@@ -16,7 +16,6 @@ from compliance.core.identifiers import new_id
 from incidents import services
 from incidents.errors import DutiesOpen, IncidentClosed, InconsistentStatement
 from incidents.models import Incident, TimelineEntry
-from incidents.services import Attachment
 from incidents.tests.factories import (
     ACTOR,
     change,
@@ -105,7 +104,7 @@ def test_note_and_attachment_are_kept_also_of_a_closed_incident() -> None:
         incident_id=incident.id,
         changes={},
         note="Told the authority by phone.",
-        attachment=Attachment("mail.eml", 512, "ab" * 32),
+        attachment={"name": "mail.eml", "size": 512, "sha256": "ab" * 32},
         actor=ACTOR,
         now=now(),
     )

@@ -25,7 +25,7 @@ from compliance.core.wording import counted, spoken
 from delegation.reviews.admin import REPLACE_OWNER
 from delegation.reviews.models import AccessReviewItem
 from delegation.stops.models import StoppedAgent
-from events.figures.usage import Usage, usage
+from events.figures.usage import usage
 from events.models import BehaviorEvent
 from incidents.models import TouchedAgent
 from ops import charts
@@ -68,6 +68,17 @@ def summary_of(agent: Agent, latest: Certificate | None, now: datetime) -> dict[
     decided = reviewed.filter(decided_at__gte=since).values_list("decided_at", flat=True)[:MOST_ENTRIES]
     reviews = [decided_at for decided_at in decided if decided_at is not None]
     chart = charts.of_agent(agent, {"stop": stops, "review": reviews}, now)
+    outside = [one.name for one in use.used if one.permitted is False] + [one.name for one in use.refused]
+    lists = (
+        ("Permitted, not used", use.unused, "warning"),
+        ("Permitted and used", [one.name for one in use.used if one.permitted], "success"),
+        ("Not permitted, yet named", list(dict.fromkeys(outside))[:MOST_NAMES], "danger"),
+    )
+    certificate = None
+    if latest is not None:
+        end = min(latest.expires_at, latest.superseded_at or latest.expires_at)
+        shown = link(code(shortened(latest.serial_number, 17)), _page(latest))
+        certificate = {"link": shown, "state": state_chip(latest), "end": f"{end:%Y-%m-%d %H:%M} UTC"}
     return {
         "why": why(agent, latest, moves, now),
         "incident": touched.select_related("incident").order_by("-is_current", "-since").first(),
@@ -75,9 +86,9 @@ def summary_of(agent: Agent, latest: Certificate | None, now: datetime) -> dict[
         "charts": [chart],
         "owners": [_person(agent.owner), _person(agent.backup_owner)],
         "is_orphan": agent.is_orphan,  # type: ignore[attr-defined]
-        "certificate": latest and _certificate(latest),
+        "certificate": certificate,
         "use": use,
-        "lists": [(title, chips(names, tone)) for title, names, tone in _lists(use) if names],
+        "lists": [(title, chips(names, tone)) for title, names, tone in lists if names],
         "days": charts.RISK_DAYS,
     }
 
@@ -122,13 +133,6 @@ def why(agent: Agent, latest: Certificate | None, moves: Sequence[AuditEntry], n
     return format_html("{}.", said)
 
 
-def _lists(use: Usage) -> Iterable[tuple[str, list[str], str]]:
-    yield "Permitted, not used", use.unused, "warning"
-    yield "Permitted and used", [one.name for one in use.used if one.permitted], "success"
-    outside = [one.name for one in use.used if one.permitted is False] + [one.name for one in use.refused]
-    yield "Not permitted, yet named", list(dict.fromkeys(outside))[:MOST_NAMES], "danger"
-
-
 def _strikes(agent: Agent, until: datetime) -> list[BehaviorEvent]:
     """Return the newest high events of the window up to a moment that count, the newest first."""
     counting = BehaviorEvent.objects.of_agent(agent.id).strikes(until, agent.reinstated_at)
@@ -146,12 +150,6 @@ def _person(person: dict[str, str] | None) -> SafeString | str:
         return EMPTY
     url = f"{reverse('admin:agents_agent_changelist')}?{urlencode({'q': person['email']})}"
     return format_html("{} {}", visible(person["name"]), link(visible(person["email"]), url))
-
-
-def _certificate(latest: Certificate) -> dict[str, Any]:
-    end = min(latest.expires_at, latest.superseded_at or latest.expires_at)
-    shown = link(code(shortened(latest.serial_number, 17)), _page(latest))
-    return {"link": shown, "state": state_chip(latest), "end": f"{end:%Y-%m-%d %H:%M} UTC"}
 
 
 def _page(row: Model) -> str:

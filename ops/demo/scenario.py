@@ -91,6 +91,8 @@ CHAIN = [
     {"sub": "trade-bot", "type": "agent"},
     {"sub": "price-checker", "type": "sub_agent"},
 ]
+READ = {"actionType": "data_access", "details": {"tool": "read_market_data", "resource": "prices"}}
+CALL = {"actionType": "api_call", "details": {"tool": "place_order", "host": "api.kraken.com"}}
 SUBSCRIBED = ["agent.created", "certificate.issued", "certificate.revoked", "risk.alert", "agent.high_risk"]
 AUDITED = {
     *("agent.created", "certificate.issued", "agent.activated", "delegation.issued"),
@@ -164,14 +166,10 @@ class Scenario:
 
     def play(self) -> None:
         self._get_certified()
-        self._be_verified()
-        self._send_ordinary_events()
-        self._delegate()
-        self._sign()
+        self._work()
         self._breach_the_threshold()
         self._notify_and_publish()
-        self._certify_anew()
-        self._hold_and_release()
+        self._go_on()
 
     @property
     def _path(self) -> str:
@@ -199,8 +197,6 @@ class Scenario:
             step.seconds = perf_counter() - begun
             step.note = f"serial {self.certificate['serial_number']}"
             expect(self.certificate["status"] == "active", "the certificate is not active")
-
-    def _be_verified(self) -> None:
         with self.step("openssl accepts certificate, chain and CRL") as step:
             step.note = self._openssl_verdict()
             expect(step.note == "OK", f"openssl says: {step.note}")
@@ -211,18 +207,16 @@ class Scenario:
             expect(answer["permitted_actions"] == PERMITTED, "the scope differs from what was registered")
             step.note = f"{answer['status']}, operator {answer['operator']}"
 
-    def _send_ordinary_events(self) -> None:
+    def _work(self) -> None:
         with self.step(f"Stream {ORDINARY_EVENTS} ordinary events (p99)", target=0.2) as step:
             times, bands = [], set()
             for number in range(ORDINARY_EVENTS):
                 begun = perf_counter()
-                bands.add(self._send(_ordinary_event(number))["risk_band"])
+                bands.add(self._send(CALL if number % 3 == 0 else READ)["risk_band"])
                 times.append(perf_counter() - begun)
             expect("high" not in bands, "an ordinary event was scored high")
             step.seconds = statistics.quantiles(times, n=100)[98]
             step.note = f"median {statistics.median(times) * 1000:.1f} ms"
-
-    def _delegate(self) -> None:
         with self.step("Issue and verify a delegation token (3 actors)") as step:
             body = {"chain": CHAIN, "scope": "place_order", "ttl_seconds": 600}
             token = self.client.post(f"{self._path}/delegation", body)["token"]
@@ -230,8 +224,6 @@ class Scenario:
             expect(verified["valid"] is True, f"the token does not verify: {verified}")
             expect(verified["chain"] == CHAIN, "the chain came back changed")
             step.note = verified["chain_display"]
-
-    def _sign(self) -> None:
         with self.step("Sign a message; a receiver verifies it") as step:
             payload = {"order": 17, "amount_usd": 250}
             signed = self.client.post(f"{self._path}/sign", {"payload": payload})
@@ -279,12 +271,18 @@ class Scenario:
             expect("certificate revoked" in verdict, f"openssl says: {verdict}")
             step.note = "certificate revoked"
         with self.step("The audit log tells the whole story") as step:
-            audited = self._audit_trail()
+            agent_id, entries = self.agent["id"], self.client.get("/v1/audit-log", limit=100)
+            audited = [
+                entry["event_type"]
+                for entry in entries
+                if entry["affected_id"] in (agent_id, self.certificate["id"])
+                or (entry["metadata"] or {}).get("agent_id") == agent_id
+            ]
             missing = AUDITED.difference(audited)
             expect(not missing, f"missing {missing}")
             step.note = f"{len(audited)} entries"
 
-    def _certify_anew(self) -> None:
+    def _go_on(self) -> None:
         with self.step("Reinstate after review, certify anew") as step:
             reinstated = self.client.post(f"{self._path}/reinstate", {"reason": "cause fixed"})
             expect(reinstated["status"] == "pending", "the agent is not pending")
@@ -293,8 +291,6 @@ class Scenario:
             status = self._verified(serial)["status"]
             expect(status == "active", f"the new certificate is {status}")
             step.note = f"serial {serial}"
-
-    def _hold_and_release(self) -> None:
         with self.step("Suspend puts it on hold, reinstate lifts the hold") as step:
             certificates = self.client.get("/v1/certificates", agent_id=self.agent["id"])
             seen = []
@@ -321,19 +317,3 @@ class Scenario:
             command += " -untrusted issuing.pem -CRLfile crl.pem leaf.pem"
             done = subprocess.run(command.split(), cwd=folder, capture_output=True, text=True, check=False)
         return "OK" if done.returncode == 0 else (done.stderr or done.stdout).strip()
-
-    def _audit_trail(self) -> list[str]:
-        """Return the event types of the audit entries on the agent or its certificate."""
-        agent_id = self.agent["id"]
-        return [
-            entry["event_type"]
-            for entry in self.client.get("/v1/audit-log", limit=100)
-            if entry["affected_id"] in (agent_id, self.certificate["id"])
-            or (entry["metadata"] or {}).get("agent_id") == agent_id
-        ]
-
-
-def _ordinary_event(number: int) -> dict[str, Any]:
-    if number % 3:
-        return {"actionType": "data_access", "details": {"tool": "read_market_data", "resource": "prices"}}
-    return {"actionType": "api_call", "details": {"tool": "place_order", "host": "api.kraken.com"}}

@@ -48,11 +48,6 @@ class NotCitus(ServiceError):
     message = "The database is no Citus coordinator with workers"
 
 
-def is_citus(alias: str) -> bool:
-    """Return whether the extension is installed and at least one node takes shards."""
-    return bool(_ask(alias, _EXTENSION)) and bool(_ask(alias, _NODES)[0][0])
-
-
 def lay(alias: str) -> Iterator[psql.Composable]:
     """Carry out what is missing, over a connection of the owner's; yield each statement before it runs.
 
@@ -78,24 +73,28 @@ def missing(alias: str) -> list[psql.Composable]:
     divided = [table for table in DISTRIBUTED if table not in placed]
     copied = [table for table in REFERENCE if table not in placed]
     known = {table for (table,) in _ask(alias, _MANAGED)}
-    managed = [_manage(table) for table in MANAGED if table not in known]
-    prepared = prepare(alias, divided=divided, copied=copied)
-    return [*prepared, *map(_copy, copied), *map(_divide, divided), *managed]
+    managed = [table for table in MANAGED if table not in known]
+    copy = psql.SQL("SELECT create_reference_table({})")
+    manage = psql.SQL("SELECT citus_add_local_table_to_metadata({})")
+    return [
+        *prepare(alias, divided=divided, copied=copied),
+        *(copy.format(psql.Literal(table)) for table in copied),
+        *map(_divide, divided),
+        *(manage.format(psql.Literal(table)) for table in managed),
+    ]
 
 
 def prepare(alias: str, *, divided: Sequence[str], copied: Sequence[str]) -> list[psql.Composable]:
     """Return the statements after which the tables can be placed; PostgreSQL takes them without Citus too."""
-    return [*_foreign_keys(alias, [*divided, *copied]), *_keys(alias, [*divided])]
+    referring = _ask(alias, _FOREIGN_KEYS, tables=[*divided, *copied])
+    dropped = [_statement("ALTER TABLE {} DROP CONSTRAINT {}", table, name) for table, name in referring]
+    return [*dropped, *_keys(alias, [*divided])]
 
 
 def _demand_citus(alias: str) -> None:
-    if not is_citus(alias):
+    """Raise NotCitus unless the extension is installed and at least one node takes shards."""
+    if not _ask(alias, _EXTENSION) or not _ask(alias, _NODES)[0][0]:
         raise NotCitus()
-
-
-def _foreign_keys(alias: str, tables: list[str]) -> Iterator[psql.Composable]:
-    for table, name in _ask(alias, _FOREIGN_KEYS, tables=tables):
-        yield _statement("ALTER TABLE {} DROP CONSTRAINT {}", table, name)
 
 
 def _keys(alias: str, tables: list[str]) -> Iterator[psql.Composable]:
@@ -116,14 +115,6 @@ def _keys(alias: str, tables: list[str]) -> Iterator[psql.Composable]:
         yield _statement(
             "DROP INDEX {}; CREATE UNIQUE INDEX {} ON {} ({}){}{}", name, name, table, listed, nulls, where
         )
-
-
-def _copy(table: str) -> psql.Composable:
-    return psql.SQL("SELECT create_reference_table({})").format(psql.Literal(table))
-
-
-def _manage(table: str) -> psql.Composable:
-    return psql.SQL("SELECT citus_add_local_table_to_metadata({})").format(psql.Literal(table))
 
 
 def _divide(table: str) -> psql.Composable:

@@ -97,7 +97,9 @@ class Difference:
 def differences(alias: str) -> list[Difference]:
     """Return where the privileges of PUBLIC or of a role differ from the list."""
     grantees = [PUBLIC, *_roles(alias).values()]
-    has, wanted = _granted(alias, grantees), _wanted(alias)
+    granted = _ask(alias, _GRANTED, grantees=grantees)
+    has = {(DatabaseObject(kind, name), to): frozenset(privileges) for kind, name, to, privileges in granted}
+    wanted = _wanted(alias)
     targets = [*_whole(alias), *(target for target, _ in objects(alias))]
     pairs = [(target, grantee) for target in sorted(targets) for grantee in sorted(grantees)]
     found = (Difference(*pair, has.get(pair, NOTHING), wanted.get(pair, NOTHING)) for pair in pairs)
@@ -123,27 +125,20 @@ def grant(alias: str) -> list[Difference]:
 
 def _statements(difference: Difference) -> Iterator[psql.Composed]:
     """Yield REVOKE, which on a table includes its columns, then GRANT if anything is listed."""
-    target, name = _quoted(difference.target), difference.grantee
-    grantee = psql.SQL("PUBLIC") if name == PUBLIC else psql.Identifier(name)
+    kind, name, role = difference.target.kind, difference.target.name, difference.grantee
+    grantee = psql.SQL("PUBLIC") if role == PUBLIC else psql.Identifier(role)
+    names = (name,) if kind in ("SCHEMA", "DATABASE") else (SCHEMA, name)
+    # `regprocedure` has quoted a function already.
+    quoted = psql.SQL(name) if kind == "FUNCTION" else psql.Identifier(*names)
+    target = psql.SQL(kind + " {}").format(quoted)
     yield psql.SQL("REVOKE ALL ON {} FROM {}").format(target, grantee)
-    if difference.wanted:
-        privileges = psql.SQL(", ").join(map(_privilege, sorted(difference.wanted)))
-        yield psql.SQL("GRANT {} ON {} TO {}").format(privileges, target, grantee)
-
-
-def _privilege(words: str) -> psql.Composable:
-    """Quote the column of `UPDATE (column)`; `SELECT` stays."""
-    verb, _, column = words.removesuffix(")").partition(" (")
-    quoted = psql.SQL(verb)
-    return psql.SQL("{} ({})").format(quoted, psql.Identifier(column)) if column else quoted
-
-
-def _quoted(target: DatabaseObject) -> psql.Composable:
-    if target.kind == "FUNCTION":
-        # `regprocedure` has quoted it already.
-        return psql.SQL("FUNCTION " + target.name)
-    name = (target.name,) if target.kind in ("SCHEMA", "DATABASE") else (SCHEMA, target.name)
-    return psql.SQL(target.kind + " {}").format(psql.Identifier(*name))
+    privileges: list[psql.Composable] = []
+    for words in sorted(difference.wanted):
+        verb, _, column = words.removesuffix(")").partition(" (")
+        of_column = psql.SQL(" ({})").format(psql.Identifier(column)) if column else psql.SQL("")
+        privileges.append(psql.SQL(verb) + of_column)
+    if privileges:
+        yield psql.SQL("GRANT {} ON {} TO {}").format(psql.SQL(", ").join(privileges), target, grantee)
 
 
 def _wanted(alias: str) -> Privileges:
@@ -153,27 +148,17 @@ def _wanted(alias: str) -> Privileges:
     # Nobody signs in as the auditor.
     signing_in = (role for kind, role in roles.items() if kind != AUDITOR)
     wanted |= {(database, role): frozenset({"CONNECT"}) for role in signing_in}
-    open_columns = _open_columns(alias)
+    has_secrets = [name for name, access in TABLES.items() if access.secret]
+    columns = dict(_ask(alias, _COLUMNS, tables=has_secrets))
     for name, access in TABLES.items():
-        listed = {
-            SERVICE: access.service,
-            READER: open_columns[name] if access.secret else access.reader,
-            AUDITOR: access.auditor,
-        }
+        reads = access.reader
+        if access.secret:
+            reads = frozenset(f"SELECT ({column})" for column in {*columns.get(name, ())} - access.secret)
+        listed = {SERVICE: access.service, READER: reads, AUDITOR: access.auditor}
         wanted |= {(DatabaseObject("TABLE", name), role): listed[kind] for kind, role in roles.items()}
     for name, privileges in FUNCTIONS.items():
         wanted[DatabaseObject("FUNCTION", name), roles[SERVICE]] = privileges
     return wanted
-
-
-def _open_columns(alias: str) -> dict[str, frozenset[str]]:
-    """Return the reader's privileges on the columns of each table that has secret ones."""
-    secret = {name: access.secret for name, access in TABLES.items() if access.secret}
-    columns = dict(_ask(alias, _COLUMNS, tables=list(secret)))
-    return {
-        name: frozenset(f"SELECT ({column})" for column in {*columns.get(name, ())} - hidden)
-        for name, hidden in secret.items()
-    }
 
 
 def _roles(alias: str) -> dict[str, str]:
@@ -195,11 +180,6 @@ def _whole(alias: str) -> tuple[DatabaseObject, DatabaseObject]:
 def objects(alias: str) -> list[tuple[DatabaseObject, str]]:
     """Return the contents of the schema, each with the table that it is a partition of."""
     return [(DatabaseObject(kind, name), parent) for kind, name, parent in _ask(alias, _RELATIONS)]
-
-
-def _granted(alias: str, grantees: list[str]) -> Privileges:
-    rows = _ask(alias, _GRANTED, grantees=grantees)
-    return {(DatabaseObject(kind, name), to): frozenset(privileges) for kind, name, to, privileges in rows}
 
 
 def _ask(alias: str, statement: str, **params: Any) -> list[Any]:

@@ -4,7 +4,8 @@ Some compare the databases with what was kept elsewhere: checkpoints, witnesses,
 Without such evidence a database that is sound in itself cannot be told from one of an earlier moment.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -21,7 +22,7 @@ from auditlog.submitting import gathering
 from auditlog.submitting.gathering import contradicts
 from auditlog.tlog.checkpoints import Checkpoint
 from auditlog.tlog.notes import Note
-from auditlog.verifying.findings import Damage, LogOutcome, Verdict
+from auditlog.verifying.findings import Damage, LogOutcome
 from auditlog.verifying.live_log import Demands, verify_log
 from certificates.lists.resuming import KeptList, gap, recognized
 from certificates.models import CertificateAuthority
@@ -49,34 +50,6 @@ ENCRYPTED: Final[tuple[tuple[type[Model], str], ...]] = (
 """Every model and field that holds what `encrypt` returned."""
 MOST: Final = 1_000
 """Values of each field that are opened."""
-
-
-@dataclass
-class Opened:
-    """Counts of values opened, and of values that could not be, by table and field."""
-
-    count: int
-    closed: dict[str, int]
-
-    def problem(self) -> str:
-        """Return what cannot be opened; empty if everything can."""
-        return "; ".join(f"{count} of {name}" for name, count in self.closed.items() if count)
-
-
-def open_stored() -> Opened:
-    """Decrypt stored values of the current environment and forget them."""
-    opened = Opened(0, {})
-    for model, name in ENCRYPTED:
-        filled = model._default_manager.exclude(**{f"{name}__isnull": True})
-        closed = 0
-        for value in filter(None, filled.order_by("-pk").values_list(name, flat=True)[:MOST]):
-            try:
-                decrypt(value.encode() if isinstance(value, str) else value)
-                opened.count += 1
-            except Undecryptable:
-                closed += 1
-        opened.closed[f"{model._meta.db_table}.{name}"] = closed
-    return opened
 
 
 OF_DOCTOR: Final = (
@@ -129,10 +102,14 @@ def _checks(
         Check("tenants", tenants_mirrored, "restore both databases to the same moment"),
         Check("log verifies", partial(log_verifies, checkpoints), f"manage.py audit_verify; {PAGE}"),
         Check("log and witnesses", witnesses_agree, ROLLED_BACK),
-        Check("service's keys sign", service_signs, "restore the tokens of that moment or later"),
+        Check(
+            "service's keys sign",
+            partial(keys_sign, signing.of_the_service),
+            "restore the tokens of that moment or later",
+        ),
         Check(
             "agents' keys sign",
-            partial(agents_sign, sample),
+            partial(keys_sign, partial(signing.of_agents, sample)),
             "restore the tokens of that moment or later; else revoke and certify anew",
         ),
         Check("list numbers", partial(lists_continue, lists), RESUME),
@@ -197,23 +174,15 @@ def tenants_mirrored(now: datetime) -> Seen:
 
 def log_verifies(checkpoints: Sequence[KeptCheckpoint], now: datetime) -> Seen:
     """Verify the whole log, and that it contains the checkpoints kept elsewhere."""
-    verdict = verify_log(demands=Demands(against=checkpoints), tell=_silent, now=now)
+    verdict = verify_log(demands=Demands(against=checkpoints), tell=lambda *progress: None, now=now)
     if verdict.outcome is LogOutcome.VERIFIED:
-        return Seen(detail=_verified(verdict))
+        newest = latest_checkpoint()
+        signed = f", signed on {newest.signed_at:%Y-%m-%d %H:%M:%S} UTC" if newest else ""
+        compared = "" if settings.AUDIT_VERIFIED_FILE else "; compared with no AUDIT_VERIFIED_FILE"
+        return Seen(detail=f"{counted(verdict.counts['size'], 'entry', 'entries')}{signed}{compared}")
     is_rolled_back = any(flaw.damage is Damage.ROLLED_BACK for flaw in verdict.flaws)
     reasons = [*map(str, verdict.flaws[:SHOWN]), *verdict.doubts]
     return Seen("; ".join(reasons), remedy=ROLLED_BACK if is_rolled_back else "")
-
-
-def _silent(done: int, size: int, seconds: float) -> None:
-    """Report no progress."""
-
-
-def _verified(verdict: Verdict) -> str:
-    newest = latest_checkpoint()
-    signed = f", signed on {newest.signed_at:%Y-%m-%d %H:%M:%S} UTC" if newest else ""
-    compared = "" if settings.AUDIT_VERIFIED_FILE else "; compared with no AUDIT_VERIFIED_FILE"
-    return f"{counted(verdict.counts['size'], 'entry', 'entries')}{signed}{compared}"
 
 
 def witnesses_agree(now: datetime) -> Seen:
@@ -232,13 +201,8 @@ def witnesses_agree(now: datetime) -> Seen:
     return Seen(detail=f"{counted(len(answers), 'witness', 'witnesses')} know no later tree")
 
 
-def service_signs(now: datetime) -> Seen:
-    made = signing.of_the_service(now)
-    return Seen(made.problem(), f"{counted(made.made, 'key')} signed")
-
-
-def agents_sign(sample: int, now: datetime) -> Seen:
-    made = signing.of_agents(sample, now)
+def keys_sign(sign: Callable[[datetime], signing.Signatures], now: datetime) -> Seen:
+    made = sign(now)
     return Seen(made.problem(), f"{counted(made.made, 'key')} signed")
 
 
@@ -263,8 +227,18 @@ def lists_continue(lists: Sequence[KeptList], now: datetime) -> Seen:
 
 
 def secrets_open(now: datetime) -> Seen:
-    opened = open_stored()
-    return Seen(opened.problem(), f"{counted(opened.count, 'secret')} decrypted")
+    """Decrypt stored values of the current environment and forget them."""
+    opened, closed = 0, Counter[str]()
+    for model, name in ENCRYPTED:
+        filled = model._default_manager.exclude(**{f"{name}__isnull": True})
+        for value in filter(None, filled.order_by("-pk").values_list(name, flat=True)[:MOST]):
+            try:
+                decrypt(value.encode() if isinstance(value, str) else value)
+                opened += 1
+            except Undecryptable:
+                closed[f"{model._meta.db_table}.{name}"] += 1
+    problems = "; ".join(f"{count} of {name}" for name, count in closed.items())
+    return Seen(problems, f"{counted(opened, 'secret')} decrypted")
 
 
 def webhooks_waiting(now: datetime) -> Seen:

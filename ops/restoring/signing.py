@@ -11,7 +11,6 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
-from django.db.models import QuerySet
 
 from auditlog.models import LogKey
 from auditlog.sealing import keys as log_keys
@@ -77,7 +76,9 @@ def of_agents(sample: int, now: datetime) -> Signatures:
     for certificate in (*newest, *others):
         found.attempt(
             f"certificate {certificate.serial_number}",
-            lambda certificate=certificate: _agent_signs(certificate, document),  # type: ignore[misc]
+            lambda certificate=certificate: signing.verifies(  # type: ignore[misc]
+                certificate.certificate_pem, document, messages.sign_octets(certificate, document)
+            ),
         )
     return found
 
@@ -90,17 +91,13 @@ def _document() -> bytes:
 def _named_keys(now: datetime) -> Iterator[tuple[str, str, PublicKey]]:
     for authority in CertificateAuthority.objects.publishing(now).order_by("created_at", "id"):
         yield authority.common_name, authority.key_uri, _certified(authority.certificate_der)
-    for responder in _responders(now):
+    # Of each CA the newest responder, if it is valid: others are about to be replaced.
+    newest = OcspResponder.objects.order_by("authority_id", "-created_at").distinct("authority_id")
+    for responder in OcspResponder.objects.filter(pk__in=newest.values("pk"), not_after__gt=now):
         name = f"OCSP responder {responder.serial_number}"
         yield name, responder.key_uri, _certified(responder.certificate_der)
     for key in TokenKey.objects.with_status(KeyStatus.ACTIVE, KeyStatus.PUBLISHED).order_by("published_at"):
         yield f"token key {key.kid}", key.uri, jws.public_key(key.public_jwk)
-
-
-def _responders(now: datetime) -> QuerySet[OcspResponder]:
-    """Return the newest responder of each CA, if it is valid; others are about to be replaced."""
-    newest = OcspResponder.objects.order_by("authority_id", "-created_at").distinct("authority_id")
-    return OcspResponder.objects.filter(pk__in=newest.values("pk"), not_after__gt=now)
 
 
 def _certified(der: bytes | memoryview) -> PublicKey:
@@ -132,8 +129,3 @@ def _log_signs(key: LogKey, document: bytes) -> bool:
     except InvalidSignature:
         return False
     return True
-
-
-def _agent_signs(certificate: Certificate, document: bytes) -> bool:
-    signature = messages.sign_octets(certificate, document)
-    return signing.verifies(certificate.certificate_pem, document, signature)

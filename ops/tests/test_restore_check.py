@@ -177,7 +177,7 @@ def test_secret_of_another_installation_is_noticed(settings: Settings) -> None:
     webhook = make_webhook(make_tenant())
     settings.ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
 
-    assert checks.open_stored().problem() == "1 of webhooks_webhook.secret"
+    assert checks.secrets_open(now()).problem == "1 of webhooks_webhook.secret"
     assert webhook.secret_hint
 
 

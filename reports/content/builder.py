@@ -17,7 +17,7 @@ from compliance.core.json_values import Json, written
 from reports.content import eu_ai_act, mica
 from reports.content.controls import Control
 from reports.content.facts import Facts, Frame, Spread
-from reports.content.regulations import REGULATIONS, Regulation
+from reports.content.regulations import REGULATIONS
 from reports.content.sources import DEFINITIONS, LISTS
 from reports.vocabulary import ReportType
 
@@ -38,7 +38,7 @@ CONTROLS = {
 
 def build(kind: ReportType, frame: Frame, facts: Facts) -> Json:
     """Return the whole document, in JSON values; the same facts give the same document."""
-    regulation = REGULATIONS[kind]
+    regulation, roots = REGULATIONS[kind], ("verified", "asserted", "nobody")
     return {
         "format": FORMAT,
         "notice": NOTICE,
@@ -57,11 +57,66 @@ def build(kind: ReportType, frame: Frame, facts: Facts) -> Json:
                 "archives": facts.archives,
             }
         ),
-        "summary": _summary(facts),
+        "summary": {
+            "agents": facts.agent_count,
+            "enforcement": {
+                "tenant": facts.enforcement,
+                "agents_observed": facts.observed_agents,
+                "would_have_stopped": facts.would_have_stopped_count,
+            },
+            "events": facts.event_count,
+            "events_by_band": _bands(facts.events_by_band),
+            "events_by_action": dict(sorted(facts.events_by_action.items())),
+            "certificates": {
+                "in_force_in_period": facts.certificate_count,
+                "in_force_at_end": facts.certificates_at_end,
+                "on_hold_at_end": facts.certificates_on_hold_at_end,
+                "revoked_at_end": facts.certificates_revoked_at_end,
+            },
+            "high_risk_reviews": {
+                "confirmed": facts.verdicts.get("confirmed", 0),
+                "dismissed": facts.verdicts.get("dismissed", 0),
+                "by": facts.verdicts_by,
+                "waiting": facts.high_risk_count - sum(facts.verdicts.values()),
+                "seconds_to_first_review": _spread(facts.review_delays),
+            },
+            "automatic_stops": {
+                "made": facts.stop_count,
+                "seconds_from_last_strike": _spread(facts.stop_delays),
+            },
+            "interventions_by_people": facts.human_interventions,
+            "model_versions": list(facts.model_versions),
+            "delegations": {
+                "issued": facts.delegation_count,
+                **{f"root_{name}": facts.delegations.get(name, 0) for name in roots},
+                "checked_against_a_scope": facts.delegations_checked_against_a_scope,
+            },
+            "audit_entries": {action: dict(sorted(by.items())) for action, by in sorted(facts.acts.items())},
+            "incidents": facts.incidents,
+            "erased": {"parts": facts.erased_parts, "entries": facts.erased_entries},
+            "listed": {
+                "agents": len(facts.agents),
+                "certificates": len(facts.certificates),
+                "high_risk_events": len(facts.high_risk),
+                "oversight": len(facts.oversight),
+            },
+        },
         "rows": {
             rows.value: {"definition": text, "list": LISTS.get(rows)} for rows, text in DEFINITIONS.items()
         },
-        "controls": [_control(control, regulation) for control in assess(kind, frame, facts)],
+        "controls": [
+            {
+                **regulation.provisions[control.id],
+                "state": control.state.value,
+                "evidence": [
+                    {"text": each.text, "rows": each.rows.value, "count": each.count}
+                    for each in control.evidence
+                ],
+                "gaps": control.gaps,
+                "asserted": control.asserted,
+            }
+            for control in assess(kind, frame, facts)
+        ],
         "trend": {
             "span": facts.trend_span,
             "points": [{"from": to_json(point["at"]), **_bands(point["bands"])} for point in facts.trend],
@@ -76,9 +131,12 @@ def build(kind: ReportType, frame: Frame, facts: Facts) -> Json:
 def assess(kind: ReportType, frame: Frame, facts: Facts) -> list[Control]:
     """Return the controls of a report, each with the gaps of its whole period."""
     controls = [Control(name, frame, facts) for name in CONTROLS[kind]]
+    end = frame.covered_until
     for control in controls:
         CONTROLS[kind][control.id](control)
-        control.lacks_period()
+        control.lacks("No event and no audit entry of the period is stored", when=facts.is_empty)
+        text = f"The period had not ended: nothing after {end:%Y-%m-%d %H:%M} UTC counts"
+        control.lacks(text, when=end < frame.end)
     return controls
 
 
@@ -103,65 +161,6 @@ def framed(frame: Frame) -> Json:
         "covered_until": to_json(frame.covered_until),
         "generated_at": to_json(frame.generated_at),
         "agent_ids": to_json(frame.agent_ids),
-    }
-
-
-def _summary(facts: Facts) -> Json:
-    return {
-        "agents": facts.agent_count,
-        "enforcement": {
-            "tenant": facts.enforcement,
-            "agents_observed": facts.observed_agents,
-            "would_have_stopped": facts.would_have_stopped_count,
-        },
-        "events": facts.event_count,
-        "events_by_band": _bands(facts.events_by_band),
-        "events_by_action": dict(sorted(facts.events_by_action.items())),
-        "certificates": {
-            "in_force_in_period": facts.certificate_count,
-            "in_force_at_end": facts.certificates_at_end,
-            "on_hold_at_end": facts.certificates_on_hold_at_end,
-            "revoked_at_end": facts.certificates_revoked_at_end,
-        },
-        "high_risk_reviews": {
-            "confirmed": facts.verdicts.get("confirmed", 0),
-            "dismissed": facts.verdicts.get("dismissed", 0),
-            "by": facts.verdicts_by,
-            "waiting": facts.high_risk_count - sum(facts.verdicts.values()),
-            "seconds_to_first_review": _spread(facts.review_delays),
-        },
-        "automatic_stops": {
-            "made": facts.stop_count,
-            "seconds_from_last_strike": _spread(facts.stop_delays),
-        },
-        "interventions_by_people": facts.human_interventions,
-        "model_versions": list(facts.model_versions),
-        "delegations": {
-            "issued": facts.delegation_count,
-            **{f"root_{name}": facts.delegations.get(name, 0) for name in ("verified", "asserted", "nobody")},
-            "checked_against_a_scope": facts.delegations_checked_against_a_scope,
-        },
-        "audit_entries": {action: dict(sorted(by.items())) for action, by in sorted(facts.acts.items())},
-        "incidents": facts.incidents,
-        "erased": {"parts": facts.erased_parts, "entries": facts.erased_entries},
-        "listed": {
-            "agents": len(facts.agents),
-            "certificates": len(facts.certificates),
-            "high_risk_events": len(facts.high_risk),
-            "oversight": len(facts.oversight),
-        },
-    }
-
-
-def _control(control: Control, regulation: Regulation) -> Json:
-    return {
-        **regulation.provisions[control.id],
-        "state": control.state.value,
-        "evidence": [
-            {"text": each.text, "rows": each.rows.value, "count": each.count} for each in control.evidence
-        ],
-        "gaps": control.gaps,
-        "asserted": control.asserted,
     }
 
 

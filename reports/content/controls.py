@@ -70,15 +70,6 @@ class Control:
         """Add the gap "`number` `noun`s `rest`", unless the number is 0."""
         self.lacks(f"{counted(number, noun, many)} {rest}", when=number > 0)
 
-    def lacks_period(self) -> None:
-        """Add the gaps that each control has: a period without records, or one that had not ended."""
-        end = self.frame.covered_until
-        self.lacks("No event and no audit entry of the period is stored", when=self.facts.is_empty)
-        self.lacks(
-            f"The period had not ended: nothing after {end:%Y-%m-%d %H:%M} UTC counts",
-            when=end < self.frame.end,
-        )
-
     def lacks_any_event(self) -> None:
         """Add the gap of a period without events."""
         text = "No event was received in the period"
@@ -220,37 +211,29 @@ class Control:
         ):
             self.asserted.append(f"{what} are kept for {days:,} days by the present settings")
             self.lacks(f"{what} are kept for less than {words}", when=days < least.days)
-            self._retention_changes(what, name, days)
+            changes = [row for row in facts.retention_changes if row["setting"] == name]
+            for row in changes:
+                before = f"{row['before']:,} days before" if row["before"] else "nothing recorded before"
+                self.asserted.append(
+                    f"{what}: the operator's configuration says {row['days']:,} days since "
+                    f"{row['at']:%Y-%m-%d %H:%M} UTC or shortly before; {before}"
+                )
+            is_recorded = bool(changes) and changes[-1]["days"] == days
+            text = f"Since when the retention of {what.lower()} is set so is not recorded yet"
+            self.lacks(text, when=not is_recorded)
         is_short = generated_at - facts.complete_since < least
         self.lacks(f"The records stored do not reach back {words}", when=is_short)
-        self._archives()
-        self.lacks_events()
-        self.lacks_entries()
-        self.erasures()
-
-    def _retention_changes(self, what: str, name: str, days: int) -> None:
-        """Add since when a retention is what it is, what it was before, and who sets it."""
-        changes = [row for row in self.facts.retention_changes if row["setting"] == name]
-        for row in changes:
-            before = f"{row['before']:,} days before" if row["before"] else "nothing recorded before"
-            self.asserted.append(
-                f"{what}: the operator's configuration says {row['days']:,} days since "
-                f"{row['at']:%Y-%m-%d %H:%M} UTC or shortly before; {before}"
-            )
-        is_recorded = bool(changes) and changes[-1]["days"] == days
-        text = f"Since when the retention of {what.lower()} is set so is not recorded yet"
-        self.lacks(text, when=not is_recorded)
-
-    def _archives(self) -> None:
-        archives = self.facts.archives
-        archived = sum(row["archive_sha256"] is not None for row in archives)
-        gone = [row for row in archives if not row["is_stored"]]
+        archived = sum(row["archive_sha256"] is not None for row in facts.archives)
+        gone = [row for row in facts.archives if not row["is_stored"]]
         bare = sum(row["archive_sha256"] is None for row in gone)
         rest = "of events archived, with its SHA-256 in the audit log"
         self.shows_number(Rows.ARCHIVES, archived, "partition", rest)
         self.lacks_number(bare, "partition", "of events dropped without an archive")
         text = "Archived events were dropped: that their archives are kept is for the operator to show"
         self.lacks(text, when=len(gone) > bare)
+        self.lacks_events()
+        self.lacks_entries()
+        self.erasures()
 
 
 def whose(by: dict[str, int]) -> str:

@@ -15,7 +15,6 @@ from django.db.models import Count, Exists, Max, Min, Model, OuterRef, Q, QueryS
 from django.db.models.functions import Trunc
 
 from agents.models import Agent, AgentStatus
-from agents.querysets import AgentQuerySet
 from auditlog import guards
 from auditlog.models import AuditEntry
 from auditlog.querysets import AuditEntryQuerySet
@@ -108,16 +107,60 @@ def gather(frame: Frame) -> Facts:
     erased = entries.of_type(AuditAction.AUDIT_ERASED).values_list("affected_id", "metadata__parts")
     parts = {(entry_id, part) for entry_id, names in erased for part in names}
     openings = TimelineEntry.objects.filter(incident__in=incidents_of(frame), kind=EntryKind.OPENED)
+    active = agents.filter(status=AgentStatus.ACTIVE)
+    heard = events.filter(agent_id=OuterRef("pk"), tenant_id=OuterRef("tenant_id")).order_by()
+    transactions = events.filter(action_type__in=TRANSACTIONS)
+    issued = entries.of_type(AuditAction.DELEGATION_ISSUED)
+    people = issued.filter(metadata__chain__0__type=ChainActorType.HUMAN.value)
+    verified = people.filter(metadata__root_assurance=RootAssurance.VERIFIED.value).count()
+    span = trend_span(frame.end - frame.start)
+    trend: dict[datetime, dict[str, int]] = defaultdict(dict)
+    steps = events.annotate(at=Trunc("received_at", span)).order_by("at").values("at", "risk_band")
+    for row in steps.annotate(number=Count("id")):
+        trend[row["at"]][row["risk_band"]] = row["number"]
+    acts: dict[str, dict[str, int]] = defaultdict(dict)
+    for one in entries.order_by().values("event_type", "actor_kind").annotate(number=Count("id")):
+        acts[one["event_type"]][one["actor_kind"]] = one["number"]
+    # An index finds each agent's first event.
+    own = BehaviorEvent.objects.filter(agent_id=OuterRef("pk"), tenant_id=OuterRef("tenant_id"))
+    first = Subquery(own.order_by("id").values("received_at")[:1])
+    everybody = Agent.objects.for_tenant(frame.tenant_id).annotate(first_at=first)
     return Facts(
         agents=tuple(_agent_facts(frame, agents, events, modes)),
+        agent_count=agents.count(),
+        agents_without_model_or_version=agents.filter(_blank("model") | _blank("version")).count(),
+        agents_without_scope=agents.filter(_UNDECLARED_SCOPE).count(),
+        uncertified_active_agents=active.exclude(id__in=certified_ids(frame)).count(),
+        owned_agents=agents.exclude(owner_email=None).count(),
+        orphaned_agents=agents.orphaned().count(),
+        silent_agents=active.exclude(Exists(heard)).count(),
         enforcement=tenants_mode,
         observed_agents=sum(observed > timedelta() for _, observed in modes.values()),
         certificates=tuple(_certificate_facts(frame, certificates)),
+        certificate_count=certificates.count(),
+        certificates_at_end=in_force_at_end(frame, certificates).count(),
+        certificates_on_hold_at_end=on_hold_at_end(frame, certificates).count(),
+        certificates_revoked_at_end=revoked_at_end(frame, certificates).count(),
+        overlong_certificates=_overlong(certificates),
+        high_risk=tuple(_high_risk_facts(events)),
+        events_by_band=_counts(events, "risk_band"),
+        events_by_action=_counts(events, "action_type"),
+        model_versions=tuple(sorted(_counts(events, "model_version"))),
+        **delays.reviews(events.high_risk()),
+        unlinked_transactions=transactions.filter(chain_id=None, session_id=None).count(),
+        trend_span=span,
+        trend=tuple({"at": at, "bands": counts} for at, counts in sorted(trend.items())),
         oversight=tuple(_oversight_facts(entries)),
-        acts=_acts(entries),
+        acts=dict(acts),
         human_interventions=interventions_in(entries).count(),
         stop_delays=delays.stop_delays(entries),
-        oldest_event_at=_oldest_event(frame),
+        delegations={
+            "verified": verified,
+            "asserted": people.count() - verified,
+            "nobody": issued.count() - people.count(),
+        },
+        delegations_checked_against_a_scope=issued.filter(metadata__scope_checked=True).count(),
+        oldest_event_at=everybody.aggregate(oldest=Min("first_at"))["oldest"],
         oldest_entry_at=oldest_entry.created_at if oldest_entry else None,
         event_retention_days=settings.EVENT_RETENTION_DAYS,
         audit_retention_days=settings.AUDIT_RETENTION_DAYS,
@@ -126,40 +169,12 @@ def gather(frame: Frame) -> Facts:
         covered_from=covered_from(frame, spans),
         entries_from=entries_from(frame),
         is_log_guarded=not guards.not_in_force(),
-        **_agent_counts(frame, agents, events),
-        **_certificate_counts(frame, certificates),
-        **_event_facts(frame, events),
-        **_delegation_counts(entries),
         incidents=_counts(incidents_of(frame), "state"),
         incidents_opened_by=_counts(openings, "actor_kind"),
         erased_parts=len(parts),
         erased_entries=len({entry_id for entry_id, _ in parts}),
         **_sealing(frame, entries),
     )
-
-
-def _agent_counts(frame: Frame, agents: AgentQuerySet, events: BehaviorEventQuerySet) -> Row:
-    active = agents.filter(status=AgentStatus.ACTIVE)
-    heard = events.filter(agent_id=OuterRef("pk"), tenant_id=OuterRef("tenant_id")).order_by()
-    return {
-        "agent_count": agents.count(),
-        "agents_without_model_or_version": agents.filter(_blank("model") | _blank("version")).count(),
-        "agents_without_scope": agents.filter(_UNDECLARED_SCOPE).count(),
-        "uncertified_active_agents": active.exclude(id__in=certified_ids(frame)).count(),
-        "owned_agents": agents.exclude(owner_email=None).count(),
-        "orphaned_agents": agents.orphaned().count(),
-        "silent_agents": active.exclude(Exists(heard)).count(),
-    }
-
-
-def _certificate_counts(frame: Frame, certificates: QuerySet[Certificate]) -> Row:
-    return {
-        "certificate_count": certificates.count(),
-        "certificates_at_end": in_force_at_end(frame, certificates).count(),
-        "certificates_on_hold_at_end": on_hold_at_end(frame, certificates).count(),
-        "certificates_revoked_at_end": revoked_at_end(frame, certificates).count(),
-        "overlong_certificates": _overlong(certificates),
-    }
 
 
 def _overlong(certificates: QuerySet[Certificate]) -> int:
@@ -169,35 +184,6 @@ def _overlong(certificates: QuerySet[Certificate]) -> int:
         max(Validity.of(load_pem_x509_certificate(pem.encode())).duration, end - start) > MAX_VALIDITY
         for pem, start, end in rows.iterator(chunk_size=LISTED)
     )
-
-
-def _event_facts(frame: Frame, events: BehaviorEventQuerySet) -> Row:
-    transactions = events.filter(action_type__in=TRANSACTIONS)
-    span = trend_span(frame.end - frame.start)
-    return {
-        "high_risk": tuple(_high_risk_facts(events)),
-        "events_by_band": _counts(events, "risk_band"),
-        "events_by_action": _counts(events, "action_type"),
-        "model_versions": tuple(sorted(_counts(events, "model_version"))),
-        **delays.reviews(events.high_risk()),
-        "unlinked_transactions": transactions.filter(chain_id=None, session_id=None).count(),
-        "trend_span": span,
-        "trend": tuple(_trend(events, span)),
-    }
-
-
-def _delegation_counts(entries: AuditEntryQuerySet) -> Row:
-    issued = entries.of_type(AuditAction.DELEGATION_ISSUED)
-    people = issued.filter(metadata__chain__0__type=ChainActorType.HUMAN.value)
-    verified = people.filter(metadata__root_assurance=RootAssurance.VERIFIED.value).count()
-    return {
-        "delegations": {
-            "verified": verified,
-            "asserted": people.count() - verified,
-            "nobody": issued.count() - people.count(),
-        },
-        "delegations_checked_against_a_scope": issued.filter(metadata__scope_checked=True).count(),
-    }
 
 
 def _sealing(frame: Frame, entries: AuditEntryQuerySet) -> Row:
@@ -234,7 +220,12 @@ def trend_span(length: timedelta) -> str:
 
 def _modes(frame: Frame, agents: QuerySet[Agent]) -> tuple[str, dict[UUID, tuple[str, timedelta]]]:
     """Return the tenant's mode and each agent's; a retired agent is observed no longer."""
-    changes = _mode_changes(frame)
+    # All up to now, by the id of their tenant or agent: later ones tell what stood before.
+    changes: dict[str, list[ModeChange]] = defaultdict(list)
+    entries = AuditEntry.objects.for_tenant(frame.tenant_id).filter(event_type__in=MODE_CHANGES)
+    names = ("affected_id", "created_at", "metadata__before", "metadata__after")
+    for row_id, *change in entries.order_by("created_at", "id").values_list(*names):
+        changes[str(row_id)].append(ModeChange(*change))
     current = Tenant.objects.get(id=frame.tenant_id).enforcement
     tenants = ModeHistory(current, changes[str(frame.tenant_id)])
     found = {}
@@ -244,16 +235,6 @@ def _modes(frame: Frame, agents: QuerySet[Agent]) -> tuple[str, dict[UUID, tuple
         end = min(frame.covered_until, agent.status_changed_at) if is_retired else frame.covered_until
         found[agent.id] = agent_mode(own, tenants, start=max(frame.start, agent.created_at), end=end)
     return tenants.at(frame.covered_until) or current, found
-
-
-def _mode_changes(frame: Frame) -> dict[str, list[ModeChange]]:
-    """Return all changes up to now by the id of their tenant or agent: later ones tell what stood before."""
-    entries = AuditEntry.objects.for_tenant(frame.tenant_id).filter(event_type__in=MODE_CHANGES)
-    names = ("affected_id", "created_at", "metadata__before", "metadata__after")
-    found: dict[str, list[ModeChange]] = defaultdict(list)
-    for row_id, *change in entries.order_by("created_at", "id").values_list(*names):
-        found[str(row_id)].append(ModeChange(*change))
-    return found
 
 
 def _agent_facts(
@@ -338,35 +319,10 @@ def _fields(row: Model, *names: str) -> Row:
     return {name: getattr(row, name) for name in names}
 
 
-def _trend(events: BehaviorEventQuerySet, span: str) -> Iterable[Row]:
-    bands: dict[datetime, dict[str, int]] = defaultdict(dict)
-    rows = events.annotate(at=Trunc("received_at", span)).order_by("at").values("at", "risk_band")
-    for row in rows.annotate(number=Count("id")):
-        bands[row["at"]][row["risk_band"]] = row["number"]
-    return ({"at": at, "bands": counts} for at, counts in sorted(bands.items()))
-
-
 def _counts(rows: QuerySet[Any], field: str) -> dict[str, int]:
     found = rows.order_by().values(field).annotate(number=Count("id"))
     return {row[field]: row["number"] for row in found}
 
 
-def _acts(entries: AuditEntryQuerySet) -> dict[str, dict[str, int]]:
-    """Return how many entries there are of each action, by the kind of who acted."""
-    found: dict[str, dict[str, int]] = defaultdict(dict)
-    for row in entries.order_by().values("event_type", "actor_kind").annotate(number=Count("id")):
-        found[row["event_type"]][row["actor_kind"]] = row["number"]
-    return dict(found)
-
-
 def _blank(field: str) -> Q:
     return Q(**{field: None}) | Q(**{field: ""})
-
-
-def _oldest_event(frame: Frame) -> datetime | None:
-    """Return when the oldest event stored was received; an index finds each agent's."""
-    own = BehaviorEvent.objects.filter(agent_id=OuterRef("pk"), tenant_id=OuterRef("tenant_id"))
-    first = own.order_by("id").values("received_at")[:1]
-    agents = Agent.objects.for_tenant(frame.tenant_id).annotate(first_at=Subquery(first))
-    found: datetime | None = agents.aggregate(oldest=Min("first_at"))["oldest"]
-    return found

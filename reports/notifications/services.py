@@ -1,6 +1,7 @@
 """Freeze drafts of notifications, which fill the official forms of `forms.toml`, and export incidents."""
 
 import tomllib
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +19,7 @@ from incidents.serializers import TimelineEntrySerializer, shown_incident
 from reports.content import builder
 from reports.models import NotificationDraft
 from reports.notifications.record import IncidentRecord, first_of, gather
-from reports.notifications.values import moment, value_of
+from reports.notifications.values import moment, values_of
 from reports.vocabulary import NotificationTemplate
 
 FORMAT: Final = "incident-notification/1"
@@ -56,8 +57,9 @@ def sections_of(template: NotificationTemplate) -> list[Json]:
 
 def compose(record: IncidentRecord, template: NotificationTemplate, *, version: int) -> Json:
     """Return the document; the same record gives the same one."""
+    values = values_of(record, template)
     sections: list[Json] = [
-        {"title": part["title"], "fields": [_field(field, record, template) for field in part["fields"]]}
+        {"title": part["title"], "fields": [_field(field, values) for field in part["fields"]]}
         for part in sections_of(template)
     ]
     fields = [field for section in sections for field in section["fields"]]
@@ -83,8 +85,8 @@ def compose(record: IncidentRecord, template: NotificationTemplate, *, version: 
     }
 
 
-def _field(field: Json, record: IncidentRecord, template: NotificationTemplate) -> Json:
-    value = None if field["from"] == "people" else value_of(field["key"], record, template)
+def _field(field: Json, values: Mapping[str, str | None]) -> Json:
+    value = None if field["from"] == "people" else values.get(field["key"])
     to_state = field.get("hint", "Not on record.") if value is None else None
     return {
         "key": field["key"],

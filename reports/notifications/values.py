@@ -1,6 +1,5 @@
 """The values of form fields, in words, from an incident's record; None where the record has none."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
@@ -19,62 +18,104 @@ _DISCOVERY: Final = {
 }
 
 
-def value_of(key: str, record: IncidentRecord, template: NotificationTemplate) -> str | None:
-    """Return the value of a field that the record or an officer's statement gives; None without one."""
-    if key == "1.1":
-        return template.label.removeprefix("DORA: ").capitalize()
-    found = _VALUES.get(key)
-    return found(record) if found else None
+def values_of(record: IncidentRecord, template: NotificationTemplate) -> dict[str, str | None]:
+    """Return the fields that the record or an officer's statement gives, by their keys in `forms.toml`."""
+    incident, agent, events = record.incident, record.agent, record.events
+    shown = record.certificates[:LISTED]
+    # The incident began with the first high-risk event as its agent dates it, or with the detection.
+    began = min([*(event.occurred_at for event in events), incident.detected_at])
+    model = ", ".join(filter(None, (agent.model, agent.version))) or None
+    agents = [f"{one.did}; agent {one.id}" for one in record.agents[:LISTED]]
+    identifiers = "; ".join([*agents, *(f"certificate {row.serial_number}" for row in shown)])
+    description, speed = _description(record), _speed(record)
+    named = ", ".join(str(one.id) for one in record.agents[:LISTED])
+    logs = (
+        f"Timeline of {counted(len(record.timeline), 'entry', 'entries')}; audit log of {record.log_size:,} "
+        f"sealed entries, of which those about {incident.id}, {named} and "
+        f"{'their' if record.has_several else 'its'} certificates concern the incident; events are kept with "
+        "their scores and reasons"
+    )
+    (clock,) = (one for one in incident.clocks() if one.kind == ClockKind.AI_ACT_REPORT)
+    term = "No term runs: it was stated that this is no serious incident"
+    if clock.due_at is not None:
+        since = f"from {clock.basis} at {moment(clock.started_at)}"
+        term = f"{moment(clock.due_at)}, {since} ({clock.provision})"
+    # DORA's forms have days, hours and minutes as `DD:HH:MM`.
+    end = incident.closed_at or incident.contained_at
+    minutes = max(int(((end or record.gathered_at) - began).total_seconds() // 60), 0)
+    duration = f"{minutes // 1440:02d}:{minutes // 60 % 24:02d}:{minutes % 60:02d}"
+    names = dict.fromkeys(reason["name"] for event in events for reason in event.reasons)
+    reasons = "; ".join(map(in_words, list(names)[:LISTED])) or "No event was scored as high-risk"
+    done = [f"{moment(step.created_at)} {step.description or ''} ({step.actor_id})" for step in record.steps]
+    measures = "; ".join(done[-LISTED:]) or "None on record"
+    moved = {"contained": incident.contained_at, "closed": incident.closed_at}.get(incident.state)
+    state = f"{incident.state.capitalize()}{f' since {moment(moved)}' if moved else ''}; agent {agent.status}"
+    scope = agent.permitted_actions
+    permitted = "none declared" if scope is None else ", ".join(scope) or "nothing is permitted"
+    limits = (agent.financial_scope or {}).items()
+    confirmed, dismissed = record.verdicts["confirmed"], record.verdicts["dismissed"]
+    waiting = len(events) - confirmed - dismissed
+    of = f", of the first {MOST_EVENTS}" if len(events) >= MOST_EVENTS else ""
+    harm = SeriousHarm(incident.serious_harm)
+    serials = ", ".join(row.serial_number for row in shown) or "none"
+    sessions = ", ".join(sorted({event.session_id for event in events if event.session_id})[:LISTED])
+    earlier, whose = len(record.earlier), "these agents" if record.has_several else "this agent"
+    type_of_report = "Initial report, which may be incomplete (Article 73(5))"
+    if incident.ai_act_reported_at:
+        type_of_report = f"Follow-up of the report sent at {moment(incident.ai_act_reported_at)}"
+    return {
+        "A1": type_of_report,
+        "A2": moment(record.gathered_at),
+        "A3": incident.reference,
+        "A4": term,
+        "C1": agent.name,
+        "C2": model,
+        "C3": agent.model_hash,
+        "C4": identifiers,
+        "C5": f"Permitted actions: {permitted}"
+        + "".join(f"; {name.replace('_', ' ')} {value}" for name, value in limits),
+        "C6": moment(min((row.issued_at for row in record.certificates), default=None)),
+        "D1": moment(began),
+        "D2": moment(incident.detected_at),
+        "D3": f"{moment(incident.aware_at)}, as stated"
+        if incident.aware_at
+        else f"{moment(incident.detected_at)}, the detection",
+        "D4": None if harm is SeriousHarm.UNDECIDED else str(harm.label),
+        "D5": description,
+        "D6": _events(record),
+        "D7": reasons,
+        "D8": state,
+        "E1": f"{confirmed} confirmed as attack, {dismissed} dismissed, {waiting} not reviewed{of}",
+        "F1": measures,
+        "F2": speed,
+        "G1": logs,
+        "G2": "; ".join(
+            f"{one['name']} ({one['size']} octets, SHA-256 {one['sha256']})" for one in record.attachments
+        )
+        or "None",
+        "1.1": template.label.removeprefix("DORA: ").capitalize(),
+        "2.1": incident.reference,
+        "2.2": moment(incident.detected_at),
+        "2.3": moment(incident.classified_at),
+        "2.4": description,
+        "2.7": _DISCOVERY[IncidentCause(incident.cause)],
+        "2.10": f"{speed}. {logs}. Severity: {incident.severity}.",
+        "3.2": moment(began),
+        "3.15": f"{duration} ({'until it was contained' if end else 'still going on'})",
+        "3.29": f"AI agent {agent.name}: {model or 'model not declared'}, {agent.model_hash}; {identifiers}",
+        "3.33": "Yes" if record.steps else "No",
+        "3.34": measures,
+        "3.35": f"Certificate serial numbers: {serials}; model digest {agent.model_hash}; sessions: "
+        f"{sessions or 'none reported'}; observed: {reasons}",
+        "4.6": f"{state}. {measures}",
+        "4.15": f"Yes: {counted(earlier, 'incident')} of {whose} in six months" if earlier else "No",
+        "4.16": "; ".join(moment(one.detected_at) or "" for one in record.earlier[:LISTED]) or "None",
+    }
 
 
 def moment(value: datetime | None) -> str | None:
     """Return a time as ISO 8601 in UTC, to the second."""
     return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if value else None
-
-
-def _began(record: IncidentRecord) -> datetime:
-    """Return the incident's beginning: the first high-risk event as its agent dates it, or the detection."""
-    return min([*(event.occurred_at for event in record.events), record.incident.detected_at])
-
-
-def _type_of_report(record: IncidentRecord) -> str:
-    if record.incident.ai_act_reported_at:
-        return f"Follow-up of the report sent at {moment(record.incident.ai_act_reported_at)}"
-    return "Initial report, which may be incomplete (Article 73(5))"
-
-
-def _term(record: IncidentRecord) -> str:
-    (clock,) = (one for one in record.incident.clocks() if one.kind == ClockKind.AI_ACT_REPORT)
-    if clock.due_at is None:
-        return "No term runs: it was stated that this is no serious incident"
-    return f"{moment(clock.due_at)}, from {clock.basis} at {moment(clock.started_at)} ({clock.provision})"
-
-
-def _model(record: IncidentRecord) -> str | None:
-    return ", ".join(filter(None, (record.agent.model, record.agent.version))) or None
-
-
-def _identifiers(record: IncidentRecord) -> str:
-    agents = [f"{agent.did}; agent {agent.id}" for agent in record.agents[:LISTED]]
-    return "; ".join([*agents, *(f"certificate {row.serial_number}" for row in record.certificates[:LISTED])])
-
-
-def _authority(record: IncidentRecord) -> str:
-    actions = record.agent.permitted_actions
-    scope = "none declared" if actions is None else ", ".join(actions) or "nothing is permitted"
-    limits = record.agent.financial_scope
-    money = "".join(f"; {name.replace('_', ' ')} {value}" for name, value in (limits or {}).items())
-    return f"Permitted actions: {scope}{money}"
-
-
-def _aware(record: IncidentRecord) -> str:
-    aware = record.incident.aware_at
-    return f"{moment(aware)}, as stated" if aware else f"{moment(record.incident.detected_at)}, the detection"
-
-
-def _harm(record: IncidentRecord) -> str | None:
-    harm = SeriousHarm(record.incident.serious_harm)
-    return None if harm is SeriousHarm.UNDECIDED else str(harm.label)
 
 
 def _high_risk(record: IncidentRecord) -> str:
@@ -114,30 +155,6 @@ def _events(record: IncidentRecord) -> str:
     )
 
 
-def _reasons(record: IncidentRecord) -> str:
-    names = dict.fromkeys(reason["name"] for event in record.events for reason in event.reasons)
-    return "; ".join(in_words(name) for name in list(names)[:LISTED]) or "No event was scored as high-risk"
-
-
-def _state(record: IncidentRecord) -> str:
-    incident = record.incident
-    since = {"contained": incident.contained_at, "closed": incident.closed_at}.get(incident.state)
-    agent = f"agent {record.agent.status}"
-    return f"{incident.state.capitalize()}{f' since {moment(since)}' if since else ''}; {agent}"
-
-
-def _verdicts(record: IncidentRecord) -> str:
-    confirmed, dismissed = record.verdicts["confirmed"], record.verdicts["dismissed"]
-    waiting = len(record.events) - confirmed - dismissed
-    of = f", of the first {MOST_EVENTS}" if len(record.events) >= MOST_EVENTS else ""
-    return f"{confirmed} confirmed as attack, {dismissed} dismissed, {waiting} not reviewed{of}"
-
-
-def _measures(record: IncidentRecord) -> str:
-    done = [f"{moment(step.created_at)} {step.description or ''} ({step.actor_id})" for step in record.steps]
-    return "; ".join(done[-LISTED:]) or "None on record"
-
-
 def _speed(record: IncidentRecord) -> str:
     revoked = record.revoked_at
     if revoked is None:
@@ -148,88 +165,3 @@ def _speed(record: IncidentRecord) -> str:
         from_first = max((revoked - record.events[0].received_at).total_seconds(), 0)
         text += f", {from_first:.1f} s after the first high-risk event"
     return text
-
-
-def _logs(record: IncidentRecord) -> str:
-    agents = ", ".join(str(agent.id) for agent in record.agents[:LISTED])
-    whose = "their" if record.has_several else "its"
-    return (
-        f"Timeline of {counted(len(record.timeline), 'entry', 'entries')}; audit log of {record.log_size:,} "
-        f"sealed entries, of which those about {record.incident.id}, {agents} and {whose} certificates "
-        "concern the incident; events are kept with their scores and reasons"
-    )
-
-
-def _duration(record: IncidentRecord) -> str:
-    """Return a duration as DORA's forms have it: days, hours and minutes as `DD:HH:MM`."""
-    end = record.incident.closed_at or record.incident.contained_at
-    note = "until it was contained" if end else "still going on"
-    minutes = max(int(((end or record.gathered_at) - _began(record)).total_seconds() // 60), 0)
-    return f"{minutes // 1440:02d}:{minutes // 60 % 24:02d}:{minutes % 60:02d} ({note})"
-
-
-def _indicators(record: IncidentRecord) -> str:
-    serials = ", ".join(row.serial_number for row in record.certificates[:LISTED]) or "none"
-    sessions = ", ".join(sorted({event.session_id for event in record.events if event.session_id})[:LISTED])
-    return (
-        f"Certificate serial numbers: {serials}; model digest {record.agent.model_hash}; sessions: "
-        f"{sessions or 'none reported'}; observed: {_reasons(record)}"
-    )
-
-
-def _recurring(record: IncidentRecord) -> str:
-    count = len(record.earlier)
-    whose = "these agents" if record.has_several else "this agent"
-    return f"Yes: {counted(count, 'incident')} of {whose} in six months" if count else "No"
-
-
-_VALUES: Final[dict[str, Callable[[IncidentRecord], str | None]]] = {
-    "A1": _type_of_report,
-    "A2": lambda record: moment(record.gathered_at),
-    "A3": lambda record: record.incident.reference,
-    "A4": _term,
-    "C1": lambda record: record.agent.name,
-    "C2": _model,
-    "C3": lambda record: record.agent.model_hash,
-    "C4": _identifiers,
-    "C5": _authority,
-    "C6": lambda record: moment(min((row.issued_at for row in record.certificates), default=None)),
-    "D1": lambda record: moment(_began(record)),
-    "D2": lambda record: moment(record.incident.detected_at),
-    "D3": _aware,
-    "D4": _harm,
-    "D5": _description,
-    "D6": _events,
-    "D7": _reasons,
-    "D8": _state,
-    "E1": _verdicts,
-    "F1": _measures,
-    "F2": _speed,
-    "G1": _logs,
-    "G2": lambda record: (
-        "; ".join(
-            f"{one['name']} ({one['size']} octets, SHA-256 {one['sha256']})" for one in record.attachments
-        )
-        or "None"
-    ),
-    "2.1": lambda record: record.incident.reference,
-    "2.2": lambda record: moment(record.incident.detected_at),
-    "2.3": lambda record: moment(record.incident.classified_at),
-    "2.4": _description,
-    "2.7": lambda record: _DISCOVERY[IncidentCause(record.incident.cause)],
-    "2.10": lambda record: f"{_speed(record)}. {_logs(record)}. Severity: {record.incident.severity}.",
-    "3.2": lambda record: moment(_began(record)),
-    "3.15": _duration,
-    "3.29": lambda record: (
-        f"AI agent {record.agent.name}: {_model(record) or 'model not declared'}, {record.agent.model_hash}; "
-        f"{_identifiers(record)}"
-    ),
-    "3.33": lambda record: "Yes" if record.steps else "No",
-    "3.34": _measures,
-    "3.35": _indicators,
-    "4.6": lambda record: f"{_state(record)}. {_measures(record)}",
-    "4.15": _recurring,
-    "4.16": lambda record: (
-        "; ".join(moment(one.detected_at) or "" for one in record.earlier[:LISTED]) or "None"
-    ),
-}

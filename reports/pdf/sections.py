@@ -22,22 +22,64 @@ KEYS, KEYS_OF_TEST = "/v1/audit-log/keys", "/v1/audit-log/test/keys"
 
 def render(document: Json, *, digest: str, fingerprint: str) -> bytes:
     """Return the PDF; `digest` is that of the JSON, `fingerprint` of the key that signs the manifest."""
+    regulation, trend = document["regulation"], document["trend"]
+    points = trend["points"]
+    alt = f"Stacked columns of the events received in {len(points)} steps, by risk band."
     blocks = [
         {"kind": "note", "text": document["notice"]},
         _facts(document),
         *_checking(digest, fingerprint),
-        *_applications(document["regulation"]),
+        *_section(
+            f"{regulation['reference']}: dates",
+            {"Part": 5, "Applies from": 2, "Source": 4},
+            [[part["scope"], part["applies_from"], part["article"]] for part in regulation["applications"]],
+        ),
         {"kind": "heading", "text": "Controls"},
         *map(_control, document["controls"]),
-        *_rows(document["rows"]),
-        *_archives(document["retention"]["archives"]),
-        *_trend(document["trend"]),
+        *_section(
+            "What the claims count",
+            {"Rows": 3, "Definition": 7, "Listed in": 3},
+            [[name, each["definition"], each["list"] or NONE] for name, each in document["rows"].items()],
+        ),
+        *_section(
+            "Events archived or dropped",
+            {
+                "Received from": 2.4,
+                "Before": 2.4,
+                "Dropped": 2.4,
+                "Stored now": 1.2,
+                "SHA-256 of the archive": 5,
+            },
+            [
+                [
+                    _when(row["received_from"]),
+                    _when(row["received_before"]),
+                    _when(row["dropped_at"]) if row["dropped_at"] else NONE,
+                    "yes" if row["is_stored"] else "no",
+                    row["archive_sha256"] or "none",
+                ]
+                for row in document["retention"]["archives"]
+            ],
+        ),
+        *_section(
+            "Events received, by risk band",
+            {trend["span"].capitalize(): 3, "Low": 2, "Medium": 2, "High": 2},
+            [[point["from"][:10], *_bands(point)] for point in points],
+            {"drawn": "stacked", "alt": alt, "points": points},
+        ),
         *_agents(document),
         *_certificates(document),
         *_high_risk(document),
-        *_oversight(document),
+        *_section(
+            "Interventions and modes",
+            {"At": 2.4, "What": 2.6, "Who": 4, "Description": 5},
+            [
+                [_when(act["at"]), act["what"], f"{act['actor_type']} {act['actor_id']}", act["description"]]
+                for act in document["oversight"]
+            ],
+        ),
     ]
-    title = f"{document['regulation']['name']} evidence report"
+    title = f"{regulation['name']} evidence report"
     made_at = datetime.fromisoformat(document["generated_at"])
     return draw(blocks, title=title, subject=document["report_id"], digest=digest, made_at=made_at)
 
@@ -120,13 +162,6 @@ def _checking(digest: str, fingerprint: str) -> list[Json]:
     ]
 
 
-def _applications(regulation: Json) -> list[Json]:
-    parts = regulation["applications"]
-    rows = [[part["scope"], part["applies_from"], part["article"]] for part in parts]
-    head = {"Part": 5, "Applies from": 2, "Source": 4}
-    return _section(f"{regulation['reference']}: dates", head, rows)
-
-
 def _control(control: Json) -> Json:
     findings = [
         *(f"Evidence: {each['text']} [{each['rows']}: {each['count']:,}]" for each in control["evidence"]),
@@ -141,41 +176,6 @@ def _control(control: Json) -> Json:
         "summary": control["summary"],
         "findings": findings,
     }
-
-
-def _archives(archives: Sequence[Json]) -> list[Json]:
-    rows = [
-        [
-            _when(row["received_from"]),
-            _when(row["received_before"]),
-            _when(row["dropped_at"]) if row["dropped_at"] else NONE,
-            "yes" if row["is_stored"] else "no",
-            row["archive_sha256"] or "none",
-        ]
-        for row in archives
-    ]
-    head = {
-        "Received from": 2.4,
-        "Before": 2.4,
-        "Dropped": 2.4,
-        "Stored now": 1.2,
-        "SHA-256 of the archive": 5,
-    }
-    return _section("Events archived or dropped", head, rows)
-
-
-def _rows(sets: Json) -> list[Json]:
-    rows = [[name, each["definition"], each["list"] or NONE] for name, each in sets.items()]
-    return _section("What the claims count", {"Rows": 3, "Definition": 7, "Listed in": 3}, rows)
-
-
-def _trend(trend: Json) -> list[Json]:
-    points = trend["points"]
-    rows = [[point["from"][:10], *_bands(point)] for point in points]
-    alt = f"Stacked columns of the events received in {len(points)} steps, by risk band."
-    plot = {"drawn": "stacked", "alt": alt, "points": points}
-    head = {trend["span"].capitalize(): 3, "Low": 2, "Medium": 2, "High": 2}
-    return _section("Events received, by risk band", head, rows, plot)
 
 
 def _agents(document: Json) -> list[Json]:
@@ -237,15 +237,6 @@ def _high_risk(document: Json) -> list[Json]:
     head = {"Received": 2.2, "Action": 3, "Score": 1.1, "Reasons": 3.2, "Review": 2.4, "Agent": 4}
     title = _of("High-risk events", len(rows), document["summary"]["events_by_band"]["high"])
     return _section(title, head, rows)
-
-
-def _oversight(document: Json) -> list[Json]:
-    rows = [
-        [_when(act["at"]), act["what"], f"{act['actor_type']} {act['actor_id']}", act["description"]]
-        for act in document["oversight"]
-    ]
-    head = {"At": 2.4, "What": 2.6, "Who": 4, "Description": 5}
-    return _section("Interventions and modes", head, rows)
 
 
 def _section(

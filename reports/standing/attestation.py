@@ -90,20 +90,24 @@ def attest(
     return made
 
 
-def _last_access_review(agent: Agent, at: datetime) -> Json | None:
-    """Return the last decision of a review of the agent's access that was carried out up to a moment."""
-    own = AccessReviewItem.objects.filter(tenant_id=agent.tenant_id, agent_id=agent.id, applied_at__lte=at)
-    item = own.order_by("-applied_at", "-id").first()
-    if item is None:
-        return None
-    kept = {name: getattr(item, name) for name in ("review_id", "decision", "removed", "decided_by")}
-    return {**kept, "finished_at": item.applied_at}
-
-
 def _document(agent: Agent, past: PastAgent, frame: Frame) -> Json:
     known, risk = past.known, _risk(past, frame)
     touched = {"agents__agent_id": agent.id, "agents__since__lte": frame.end, "opened_at__lte": frame.end}
     incidents = Incident.objects.for_tenant(agent.tenant_id).filter(**touched)
+    applied = {"tenant_id": agent.tenant_id, "agent_id": agent.id, "applied_at__lte": frame.end}
+    reviews = AccessReviewItem.objects.filter(**applied).order_by("-applied_at", "-id")
+    decided = ("review_id", "decision", "removed", "decided_by")
+    certificates = Certificate.objects.filter(id__in=[past.certificate.id] if past.certificate else [])
+    entries = entries_of(frame)
+    # The rows behind each provision of the AI Act, by the id that reports give it, and by kind.
+    behind: dict[str, dict[str, QuerySet[Any]]] = {
+        "aia-12-2-a": {"event": events_of(frame)},
+        "aia-13": {"agent": Agent.objects.filter(id=agent.id), "certificate": certificates},
+        "aia-14": {"audit_entry": entries.filter(event_type__in=OVERSIGHT)},
+        "aia-26-5": {"audit_entry": entries.filter(event_type__in=MONITORING)},
+        "aia-73": {"incident": incidents},
+    }
+    provisions = REGULATIONS[ReportType.EU_AI_ACT].provisions
     return {
         "format": "1",
         "notice": NOTICE,
@@ -128,7 +132,7 @@ def _document(agent: Agent, past: PastAgent, frame: Frame) -> Json:
         },
         **{role: known.get(role) for role in OWNER_ROLES},
         "risk": risk,
-        "last_access_review": _last_access_review(agent, frame.end),
+        "last_access_review": reviews.values(*decided, finished_at=F("applied_at")).first(),
         "incidents": {
             "count": incidents.count(),
             "newest": [
@@ -139,7 +143,18 @@ def _document(agent: Agent, past: PastAgent, frame: Frame) -> Json:
                 for row in incidents.order_by("-opened_at", "-id")[:NAMED]
             ],
         },
-        "controls": [_control(*each) for each in _rows(agent, past, frame, incidents).items()],
+        "controls": [
+            {
+                **{key: provisions[name][key] for key in ("id", "reference", "title")},
+                "count": sum(each.count() for each in rows.values()),
+                "rows": [
+                    {"kind": kind, "id": row_id}
+                    for kind, each in rows.items()
+                    for row_id in each.order_by("-id").values_list("id", flat=True)[:NAMED]
+                ],
+            }
+            for name, rows in behind.items()
+        ],
         "gaps": list(_gaps(past, frame)),
         "summary": {"model_versions": risk["model_versions"]},
     }
@@ -174,34 +189,6 @@ def _risk(past: PastAgent, frame: Frame) -> Json:
             "window_seconds": int(settings.HIGH_RISK_WINDOW.total_seconds()),
         },
         "automatic_stops": entries_of(frame).of_type(AuditAction.AGENT_HIGH_RISK).count(),
-    }
-
-
-def _rows(
-    agent: Agent, past: PastAgent, frame: Frame, incidents: QuerySet[Any]
-) -> dict[str, dict[str, QuerySet[Any]]]:
-    """Return the rows behind each provision of the AI Act, by the id that reports give it, and by kind."""
-    agents, entries = Agent.objects.filter(id=agent.id), entries_of(frame)
-    certificates = Certificate.objects.filter(id__in=[past.certificate.id] if past.certificate else [])
-    return {
-        "aia-12-2-a": {"event": events_of(frame)},
-        "aia-13": {"agent": agents, "certificate": certificates},
-        "aia-14": {"audit_entry": entries.filter(event_type__in=OVERSIGHT)},
-        "aia-26-5": {"audit_entry": entries.filter(event_type__in=MONITORING)},
-        "aia-73": {"incident": incidents},
-    }
-
-
-def _control(name: str, rows: dict[str, QuerySet[Any]]) -> Json:
-    provision = REGULATIONS[ReportType.EU_AI_ACT].provisions[name]
-    return {
-        **{key: provision[key] for key in ("id", "reference", "title")},
-        "count": sum(each.count() for each in rows.values()),
-        "rows": [
-            {"kind": kind, "id": row_id}
-            for kind, each in rows.items()
-            for row_id in each.order_by("-id").values_list("id", flat=True)[:NAMED]
-        ],
     }
 
 

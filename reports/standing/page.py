@@ -19,7 +19,20 @@ def render(document: Json, *, digest: str, fingerprint: str) -> bytes:
     blocks = [
         {"kind": "note", "text": document["notice"]},
         {"kind": "facts", "rows": [(name, _cut(text)) for name, text in _facts(document).items()]},
-        _controls(document["controls"]),
+        {
+            "kind": "table",
+            "head": ["AI Act", "Rows", "The newest"],
+            "widths": [4, 0.8, 5],
+            "rows": [
+                [
+                    f"{one['reference']} {one['title']}",
+                    f"{one['count']:,}",
+                    ", ".join(f"{row['kind'].replace('_', ' ')} {row['id']}" for row in one["rows"][:FIRST])
+                    or NONE,
+                ]
+                for one in document["controls"]
+            ],
+        },
         {"kind": "note", "text": _cut("Lacking: " + ("; ".join(document["gaps"]) or NONE), 3 * LONGEST)},
         {"kind": "text", "text": f"Check the unpacked bundle with OpenSSL 3; keys are at {keys}:"},
         *({"kind": "command", "text": command} for command in (SIGNATURE, DIGESTS, FINGERPRINT)),
@@ -42,7 +55,7 @@ def _facts(document: Json) -> dict[str, str]:
     if certificate is not None:
         stands = (
             f"{certificate['serial_number']}, {certificate['status'].replace('_', ' ')}, "
-            f"issued {_day(certificate['issued_at'])}, ends {_day(certificate['expires_at'])}"
+            f"issued {certificate['issued_at'][:10]}, ends {certificate['expires_at'][:10]}"
         )
 
     model = [_cut(agent[name], 60) for name in ("model", "version", "model_hash") if agent[name]]
@@ -51,7 +64,7 @@ def _facts(document: Json) -> dict[str, str]:
     return {
         "At": f"{document['at']}; made {document['generated_at']}, {document['report_id']}",
         "Tenant": f"{document['tenant']['name']} ({document['environment']})",
-        "Agent": f"{agent['did']}, registered {_day(agent['registered_at'])}",
+        "Agent": f"{agent['did']}, registered {agent['registered_at'][:10]}",
         "Status": agent["status"] or NONE,
         "Model": ", ".join(model) or NONE,
         "Certificate": stands,
@@ -62,25 +75,13 @@ def _facts(document: Json) -> dict[str, str]:
         "Events": f"{' / '.join(f'{bands[name]:,}' for name in BANDS)} low / medium / high",
         "High-risk events": ", ".join(row["id"] for row in risk["high_risk_events"][:FIRST]) or NONE,
         "Strikes": f"{strikes['counting']} of {strikes['of']}; automatic stops: {risk['automatic_stops']:,}",
-        "Access review": _day(review["finished_at"]) if review else NONE,
+        "Access review": review["finished_at"][:10] if review else NONE,
         "Incidents": f"{incidents['count']:,}: {newest}" if newest else NONE,
     }
 
 
-def _controls(controls: list[Json]) -> Json:
-    rows = []
-    for one in controls:
-        newest = ", ".join(f"{row['kind'].replace('_', ' ')} {row['id']}" for row in one["rows"][:FIRST])
-        rows.append([f"{one['reference']} {one['title']}", f"{one['count']:,}", newest or NONE])
-    return {"kind": "table", "head": ["AI Act", "Rows", "The newest"], "widths": [4, 0.8, 5], "rows": rows}
-
-
 def _person(person: Json | None) -> str:
     return f"{person['name']} <{person['email']}>" if person else NONE
-
-
-def _day(text: str) -> str:
-    return text[:10]
 
 
 def _cut(text: str, most: int = LONGEST) -> str:

@@ -55,23 +55,25 @@ def past_agent(agent: Agent, frame: Frame) -> PastAgent:
         claims = certificate.claims or {}
         known |= {name: claims[claim] for name, claim in CLAIMS.items() if claim in claims}
         known["permitted_actions"] = claims.get("permitted_actions")
-    status = agent.status if at >= agent.status_changed_at else _status_at(agent, at)
+    status: str | None = agent.status
+    reinstated_at = agent.reinstated_at
+    if at < agent.status_changed_at:
+        last = _entries(agent, *MOVES).filter(created_at__lte=at).order_by("-created_at", "-id").first()
+        told = last.metadata if last and last.affected_id and last.metadata else {}
+        status = told.get("status")
+    if reinstated_at is not None and reinstated_at > at:
+        cleared = _entries(agent, AuditAction.AGENT_REINSTATED).filter(metadata__strikes_cleared__gt=0)
+        times = cleared.filter(created_at__lte=at).order_by("-created_at", "-id")
+        reinstated_at = times.values_list("created_at", flat=True).first()
     known |= {"status": status} if status else {}
     stands, revoked_at = _certificate_status(certificate, at) if certificate else (None, None)
-    return PastAgent(known, certificate, stands, revoked_at, _reinstated_at(agent, at))
+    return PastAgent(known, certificate, stands, revoked_at, reinstated_at)
 
 
 def _entries(agent: Agent, *actions: AuditAction) -> AuditEntryQuerySet:
     """Return the agent's entries, and those that may be its: erased ones, which name nobody."""
     own = AuditEntry.objects.for_tenant(agent.tenant_id).filter(event_type__in=actions)
     return own.filter(Q(affected_id=str(agent.id)) | Q(affected_id=None))
-
-
-def _status_at(agent: Agent, at: datetime) -> str | None:
-    last = _entries(agent, *MOVES).filter(created_at__lte=at).order_by("-created_at", "-id").first()
-    told = last.metadata if last and last.affected_id and last.metadata else {}
-    found: str | None = told.get("status")
-    return found
 
 
 def _profile(agent: Agent, frame: Frame) -> dict[str, Any]:
@@ -99,11 +101,3 @@ def _certificate_status(certificate: Certificate, at: datetime) -> tuple[str, da
     is_held = past is not None or certificate.revocation_code == HOLD
     status = ON_HOLD if is_held and at <= certificate.expires_at else standing.value
     return status, past.held_at if past else certificate.revoked_at
-
-
-def _reinstated_at(agent: Agent, at: datetime) -> datetime | None:
-    if agent.reinstated_at is None or agent.reinstated_at <= at:
-        return agent.reinstated_at
-    cleared = _entries(agent, AuditAction.AGENT_REINSTATED).filter(metadata__strikes_cleared__gt=0)
-    times = cleared.filter(created_at__lte=at).order_by("-created_at", "-id")
-    return times.values_list("created_at", flat=True).first()

@@ -26,14 +26,13 @@ from events.tests.factories import judge, make_high_event
 from incidents import services as incidents
 from incidents.merging import merge
 from incidents.models import Incident, TimelineEntry
-from incidents.services import Attachment
 from incidents.tests.factories import change, make_incident
 from reports.content.builder import canonical
 from reports.models import NotificationDraft
 from reports.notifications import services
 from reports.notifications.record import MOST_ENTRIES, MOST_EVENTS, gather
 from reports.notifications.services import compose, sections_of
-from reports.notifications.values import value_of
+from reports.notifications.values import values_of
 from reports.vocabulary import NotificationTemplate
 from tenancy.models import Role, Tenant
 from tenancy.tests.factories import make_key, make_tenant
@@ -79,7 +78,7 @@ def attach(incident: Incident, name: str) -> None:
         tenant_id=incident.tenant_id,
         incident_id=incident.id,
         changes={},
-        attachment=Attachment(name=name, size=3, sha256="ab" * 32),
+        attachment={"name": name, "size": 3, "sha256": "ab" * 32},
         actor=ACTOR,
         now=now(),
     )
@@ -132,9 +131,9 @@ def test_counts_follow_the_fields_and_only_fields_from_the_record_have_a_source(
     own = [field["key"] for field in listed if field["from"] == "record"]
     people = [field["key"] for field in listed if field["from"] == "people"]
     assert len(own) >= 5
-    assert not any(value_of(key, record, template) for key in people)
+    assert not any(values_of(record, template).get(key) for key in people)
     assert (filled["record_fields"], filled["fields"]) == (len(own), len(listed))
-    assert filled["from_record"] == sum(value_of(key, record, template) is not None for key in own)
+    assert filled["from_record"] == sum(values_of(record, template).get(key) is not None for key in own)
 
 
 @EVERY
@@ -223,10 +222,10 @@ def test_cut_list_of_events_is_told_as_cut(tenant: Tenant) -> None:
     record = gather(incident_of(stopped_agent(tenant)), now=now())
     many = replace(record, events=record.events[:1] * MOST_EVENTS)
 
-    told = [value_of(key, many, NotificationTemplate.AI_ACT) or "" for key in ("D5", "D6")]
+    told = [values_of(many, NotificationTemplate.AI_ACT)[key] or "" for key in ("D5", "D6")]
 
     assert all("200 or more high-risk events" in text for text in told)
-    assert "of the first 200" in (value_of("E1", many, NotificationTemplate.AI_ACT) or "")
+    assert "of the first 200" in (values_of(many, NotificationTemplate.AI_ACT)["E1"] or "")
 
 
 def test_export_has_the_whole_record(api: ApiClient, tenant: Tenant) -> None:

@@ -11,10 +11,15 @@ from agents.tests.factories import make_agent
 from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
+from compliance.core.clock import now
 from compliance.core.identifiers import new_id_at
+from compliance.core.tasks import ENVIRONMENT_HEADER
+from compliance.tests.owner import execute_as_owner, quoted_service_role
+from events import tasks
 from events.figures.days import sum_up_days
 from events.figures.models import DayFigures
 from events.models import EventReview, RiskDay
+from events.tests.factories import judge, store_event
 from tenancy.tests.factories import make_tenant
 from webhooks.models import Delivery, DeliveryStatus, Message, Webhook
 from webhooks.vocabulary import EventName
@@ -160,3 +165,17 @@ def test_days_past_retention_go(agent: Agent, settings: Any) -> None:
     sum_up_days(now=NOW + timedelta(days=settings.EVENT_RETENTION_DAYS + 1))
 
     assert not DayFigures.objects.filter(tenant_id=agent.tenant_id).exists()
+
+
+def test_part_of_the_task_that_fails_holds_up_no_other(committed: None) -> None:
+    agent = make_agent(make_tenant())
+    judge(store_event(agent, 0.9, now()))
+    privilege, role = "SELECT ON events_riskwatermark", quoted_service_role()
+
+    execute_as_owner(f"REVOKE {privilege} FROM {role}")
+    try:
+        tasks.sum_up.apply(headers={ENVIRONMENT_HEADER: "live"}, throw=True)
+    finally:
+        execute_as_owner(f"GRANT {privilege} TO {role}")
+
+    assert DayFigures.objects.get(tenant=agent.tenant).reviews == 1

@@ -300,7 +300,7 @@ def test_comment_names_no_event_of_another_agent(agent: Agent, officer: Client) 
 def test_events_of_an_agent_are_assigned(acme: Tenant, agent: Agent, officer: Client) -> None:
     event = opened(agent)
     ada = console_of(make_member(acme, Role.OFFICER, "ada"))
-    mine = next(one.actor_id for one in shown(ada)["dossier"]["reviewers"])
+    mine = next(actor_id for actor_id, _ in shown(ada)["dossier"]["reviewers"])
 
     act(officer, "assign", event, assignee=mine)
 

@@ -107,7 +107,11 @@ class Replay:
 
     def __init__(self, order: Order, checkpoint: ReplayCheckpoint | None = None) -> None:
         self.order = order
-        self.reached = checkpoint or ReplayCheckpoint(order=order, after=_beginning(order))
+        after = UUID(int=0)  # all are scored from the first event on, else one window earlier than asked for
+        if order.since is not None and not order.candidate.rescored:
+            window = max(order.live.window, order.candidate.window)
+            after = first_id_at(order.since - window - MADE_WITHIN)
+        self.reached = checkpoint or ReplayCheckpoint(order=order, after=after)
         self.lives = stored.lives(order.tenant_id)
         self.recorded = stored.recorded_stops(order.tenant_id, since=order.since, until=order.until)
         self._recorded_events = {one.event_id for one in self.recorded}
@@ -138,7 +142,14 @@ class Replay:
         )
         with closing(pieces):
             for rows in pieces:
-                self._replay(rows)
+                if self._rescoring is not None:
+                    self._rescoring.contexts.read_agents({row.agent_id for row in rows})
+                with weighing(order.candidate):
+                    for row in rows:
+                        self._count(row)
+                self.reached.began = self.reached.began or rows[0].received_at
+                self.reached.events += len(rows)
+                self.reached.after = rows[-1].id
                 if self.reached.events >= goal:
                     return False
         return True
@@ -156,16 +167,6 @@ class Replay:
             for course in (self.reached.live, self.reached.candidate)
         )
         return live, candidate
-
-    def _replay(self, rows: list[StoredEvent]) -> None:
-        if self._rescoring is not None:
-            self._rescoring.contexts.read_agents({row.agent_id for row in rows})
-        with weighing(self.order.candidate):
-            for row in rows:
-                self._count(row)
-        self.reached.began = self.reached.began or rows[0].received_at
-        self.reached.events += len(rows)
-        self.reached.after = rows[-1].id
 
     def _count(self, row: StoredEvent) -> None:
         reached, score, reasons = self.reached, row.score, row.reasons
@@ -195,11 +196,3 @@ def resumed(order: Order, data: bytes) -> Replay:
     except msgspec.MsgspecError:
         checkpoint = None
     return Replay(order, checkpoint if checkpoint is not None and checkpoint.order == order else None)
-
-
-def _beginning(order: Order) -> UUID:
-    """Return the id behind which to begin: at the first event when all are scored, else one window early."""
-    if order.since is None or order.candidate.rescored:
-        return UUID(int=0)
-    window = max(order.live.window, order.candidate.window)
-    return first_id_at(order.since - window - MADE_WITHIN)

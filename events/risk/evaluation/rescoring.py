@@ -7,7 +7,7 @@ those certified at the time.
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from itertools import chain
 from typing import Any
@@ -138,35 +138,31 @@ class Rescoring:
             self._next_review += 1
             reviewed = self._reviewed.get(review.event_id)
             self._mark(review, reviewed)
-            if reviewed is not None and reviewed.verdict != review.verdict:
-                self._take_in(review, reviewed)
-
-    def _take_in(self, review: EventReview, reviewed: ReviewedEvent) -> None:
-        state = self._state(reviewed.agent_id)
-        if review.verdict == ReviewVerdict.CONFIRMED:
-            was_dismissed = reviewed.verdict == ReviewVerdict.DISMISSED
-            was_learned = was_dismissed or (reviewed.verdict is None and reviewed.band == LOW)
-            unlearn(state, reviewed.event, review.marked, was_learned=was_learned)
-        elif reviewed.band != LOW or reviewed.was_confirmed:
-            context = self.contexts.of(reviewed.agent_id, review.reviewed_at)
-            teach_late(state, reviewed.event, context)
-        reviewed.verdict = review.verdict
-        reviewed.was_confirmed |= review.verdict == ReviewVerdict.CONFIRMED
+            if reviewed is None or reviewed.verdict == review.verdict:
+                continue
+            state = self._state(reviewed.agent_id)
+            if review.verdict == ReviewVerdict.CONFIRMED:
+                was_dismissed = reviewed.verdict == ReviewVerdict.DISMISSED
+                was_learned = was_dismissed or (reviewed.verdict is None and reviewed.band == LOW)
+                unlearn(state, reviewed.event, review.marked, was_learned=was_learned)
+            elif reviewed.band != LOW or reviewed.was_confirmed:
+                context = self.contexts.of(reviewed.agent_id, review.reviewed_at)
+                teach_late(state, reviewed.event, context)
+            reviewed.verdict = review.verdict
+            reviewed.was_confirmed |= review.verdict == ReviewVerdict.CONFIRMED
 
     def _mark(self, review: EventReview, reviewed: ReviewedEvent | None) -> None:
         """Have the review's places speak for a mark, or those that a dismissed event met against it."""
         at, is_confirmed = review.reviewed_at.timestamp(), review.verdict == ReviewVerdict.CONFIRMED
-        names = review.marked if is_confirmed else self._met_by(review.event_id, reviewed)
         self._said.pop(review.event_id, None)
+        names: list[str] = review.marked if is_confirmed else []
+        if reviewed is not None and not is_confirmed:
+            before = reviewed.event.received_at
+            others = chain.from_iterable(self._said.values())
+            marked = {name for name, marked_at, sign in others if sign and marked_at < before}
+            names = sorted(marked.intersection(may_be_marked(reviewed.event.details)))
         self._said[review.event_id] = [(name, at, is_confirmed) for name in names]
         self.contexts.mark(weighed(chain.from_iterable(self._said.values())))
-
-    def _met_by(self, event_id: UUID, reviewed: ReviewedEvent | None) -> Iterable[str]:
-        if reviewed is None:
-            return ()
-        event, others = reviewed.event, (said for name, said in self._said.items() if name != event_id)
-        marked = {name for name, at, sign in chain.from_iterable(others) if sign and at < event.received_at}
-        return sorted(marked.intersection(may_be_marked(event.details)))
 
     def _is_past(self, number: int, moment: datetime) -> bool:
         return self._reviews[number].reviewed_at <= moment
@@ -183,20 +179,18 @@ class Rescoring:
             if reviewed is None or not reviewed.was_confirmed:
                 event = Event(action_type, received_at.timestamp(), from_stored(details))
                 pool(self._baseline, event, agent=agent_id)
-        self._pool_dismissals(at - DELAY)
-        last = [self._state(agent_id) for agent_id in sorted(self._packed | self._awake)[-MOST_SUMMED_UP:]]
-        sum_up_surprises(self._baseline, last, at.timestamp())
-
-    def _pool_dismissals(self, settled: datetime) -> None:
         pooled = set[UUID]()
-        while self._next_dismissal < len(self._reviews) and self._is_past(self._next_dismissal, settled):
+        while self._next_dismissal < len(self._reviews) and self._is_past(self._next_dismissal, at - DELAY):
             review = self._reviews[self._next_dismissal]
             self._next_dismissal += 1
             reviewed = self._reviewed.get(review.event_id)
-            counts = reviewed is not None and reviewed.verdict == review.verdict == ReviewVerdict.DISMISSED
-            if counts and reviewed is not None and reviewed.band != LOW and review.event_id not in pooled:
+            if reviewed is None or reviewed.band == LOW or review.event_id in pooled:
+                continue
+            if reviewed.verdict == review.verdict == ReviewVerdict.DISMISSED:
                 pooled.add(review.event_id)
                 pool(self._baseline, reviewed.event, agent=str(reviewed.agent_id), trusted=True)
+        last = [self._state(agent_id) for agent_id in sorted(self._packed | self._awake)[-MOST_SUMMED_UP:]]
+        sum_up_surprises(self._baseline, last, at.timestamp())
 
 
 class Contexts:

@@ -3,6 +3,7 @@
 import logging
 from collections import Counter, defaultdict
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +16,7 @@ from compliance.core import environments
 from compliance.core.errors import Conflict, Invalid
 from compliance.core.identifiers import moment_of
 from compliance.core.tasks import enqueue, enqueue_on_commit
-from events.models import EventReview, ReviewVerdict, Simulation, SimulationStatus
+from events.models import BehaviorEvent, EventReview, ReviewVerdict, Simulation, SimulationStatus
 from events.risk.evaluation import stored
 from events.risk.evaluation.policy import candidate_of, live_policy
 from events.risk.evaluation.replay import SETTLED, Order, Replay, Stop, resumed
@@ -136,7 +137,8 @@ def findings(replay: Replay, *, now: datetime) -> ReplayFindings:
 
 def _not_reproduced(replay: Replay, live: dict[Life, Stop]) -> list[NotReproduced]:
     missing = [one for one in replay.recorded if one.event_id not in set(replay.reached.reproduced)]
-    kept = stored.are_stored({one.event_id for one in missing})
+    rows = BehaviorEvent.objects.filter(id__in={one.event_id for one in missing})
+    kept = set(rows.values_list("id", flat=True))
     found = []
     for one in missing:
         stop = live.get((one.agent_id, replay.lives.at(one.agent_id, one.at)))
@@ -158,34 +160,26 @@ def _fates(
     fates = []
     for life in met:
         old, new, confirmed = live.get(life), candidate.get(life), verdicts.confirmed.get(life, [])
-        fates.append(
-            Fate(
-                agent_id=life[0],
-                agent=names.get(life[0], ""),
-                fate=_fate(old, new),
-                verdict=verdicts.of(life, old, new),
-                confirmed=len(confirmed),
-                first_confirmed_at=confirmed[0] if confirmed else None,
-                stopped_at=made.get(life),
-                live=old,
-                candidate=new,
-                earlier_seconds=(old.at - new.at).total_seconds() if old and new else None,
-            )
+        verdict, earlier = verdicts.of(life, old, new), None
+        fate = NEW if new else MISSED if old else NEITHER
+        if old and new:
+            earlier = (old.at - new.at).total_seconds()
+            fate = EARLIER if earlier > 0 else LATER if earlier < 0 else SAME
+        found = Fate(
+            agent_id=life[0],
+            agent=names.get(life[0], ""),
+            fate=fate,
+            verdict=verdict,
+            confirmed=len(confirmed),
+            first_confirmed_at=confirmed[0] if confirmed else None,
+            stopped_at=made.get(life),
+            live=old,
+            candidate=new,
+            earlier_seconds=earlier,
         )
-    return sorted(fates, key=_sort_key)
-
-
-def _fate(live: Stop | None, candidate: Stop | None) -> str:
-    if live is None or candidate is None:
-        return NEW if candidate else MISSED if live else NEITHER
-    if candidate.at == live.at:
-        return SAME
-    return EARLIER if candidate.at < live.at else LATER
-
-
-def _sort_key(one: Fate) -> tuple[int, int, datetime, UUID]:
-    first = min(at for at in (one.first_confirmed_at, *(s.at for s in (one.live, one.candidate) if s)) if at)
-    return VERDICTS.index(one.verdict), FATES.index(one.fate), first, one.agent_id
+        first = min([*confirmed[:1], *(stop.at for stop in (old, new) if stop)])
+        fates.append(((VERDICTS.index(verdict), FATES.index(fate), first, life[0]), found))
+    return [found for _, found in sorted(fates, key=itemgetter(0))]
 
 
 def request_simulation(

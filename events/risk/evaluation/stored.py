@@ -5,7 +5,7 @@ Everything is read in bounded pieces by statements that write nothing.
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -79,11 +79,11 @@ def stream(
     statement, most = (_ALL, CHUNK_WITH_DETAILS) if with_details else (_STRIKES, CHUNK)
     with closing(sql.streamed(statement, asked, most=most)) as pieces:
         for rows in pieces:
-            yield [StoredEvent._make((*row[:-2], _names(row[-2]), row[-1])) for row in rows]
-
-
-def _names(reasons: str | None) -> list[str]:
-    return [one.name for one in _reasons.decode(reasons)] if reasons else []
+            found: list[StoredEvent] = []
+            for row in rows:
+                names = [one.name for one in _reasons.decode(row[-2])] if row[-2] else []
+                found.append(StoredEvent._make((*row[:-2], names, row[-1])))
+            yield found
 
 
 def named(ids: Sequence[UUID]) -> Iterator[tuple[UUID, str, str, datetime, str]]:
@@ -91,10 +91,6 @@ def named(ids: Sequence[UUID]) -> Iterator[tuple[UUID, str, str, datetime, str]]
     for start in range(0, len(ids), CHUNK_WITH_DETAILS):
         some = ids[start : start + CHUNK_WITH_DETAILS]
         yield from sql.query(_NAMED, {"first": some[0], "last": some[-1], "ids": sql.array(some)})
-
-
-def are_stored(ids: Collection[UUID]) -> set[UUID]:
-    return set(BehaviorEvent.objects.filter(id__in=ids).values_list("id", flat=True))
 
 
 def reviews(tenant_id: UUID, *, before: datetime) -> list[EventReview]:

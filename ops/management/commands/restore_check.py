@@ -43,17 +43,12 @@ class Command(FindingsCommand):
 
     def run(self, *, now: datetime, **options: Any) -> None:
         chosen = [Environment(options["environment"])] if options["environment"] else list(Environment)
-        evidence = _evidence(options["against"], options["list"])
+        try:
+            notes = [(str(path), Note.parse(path.read_bytes())) for path in options["against"]]
+            evidence = KeptElsewhere(notes, [parse_list(path.read_bytes()) for path in options["list"]])
+        except OSError as error:
+            raise Invalid(f"{error.filename}: {error.strerror}") from error
+        except TlogError as error:
+            raise Invalid(f"Not a checkpoint: {error}") from error
         findings = examine(chosen=chosen, evidence=evidence, sample=options["sample"], now=now)
         self._tell(findings, as_json=options["json"])
-
-
-def _evidence(checkpoints: list[Path], lists: list[Path]) -> KeptElsewhere:
-    """Read what was kept. Raises: Invalid."""
-    try:
-        notes = [(str(path), Note.parse(path.read_bytes())) for path in checkpoints]
-        return KeptElsewhere(notes, [parse_list(path.read_bytes()) for path in lists])
-    except OSError as error:
-        raise Invalid(f"{error.filename}: {error.strerror}") from error
-    except TlogError as error:
-        raise Invalid(f"Not a checkpoint: {error}") from error

@@ -35,20 +35,14 @@ def findings(files: Mapping[str, bytes], trusted: Collection[bytes]) -> list[str
     signer = next((key for key in trusted if _signed(files, key)), None)
     if signer is None:
         return [NOT_SIGNED]
-    manifest = _manifest(files[MANIFEST])
-    if manifest is None:
+    try:
+        manifest = json.loads(files[MANIFEST])
+    except ValueError:  # the key signs the audit log's checkpoints, too
+        manifest = None
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         return [f"The manifest is not of the format {FORMAT}"]
     found = [] if files[KEY] == pem(signer) else [f"{KEY} is another key than the one that signed"]
-    return [*found, *_of_files(manifest, files), *_of_report(manifest, files)]
-
-
-def _manifest(text: bytes) -> dict[str, Any] | None:
-    """Return the manifest, or None for what else the key signs: the audit log's checkpoints."""
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) and found.get("format") == FORMAT else None
+    return [*found, *_differences(manifest, files)]
 
 
 def _signed(files: Mapping[str, bytes], key: bytes) -> bool:
@@ -59,7 +53,8 @@ def _signed(files: Mapping[str, bytes], key: bytes) -> bool:
     return True
 
 
-def _of_files(manifest: dict[str, Any], files: Mapping[str, bytes]) -> list[str]:
+def _differences(manifest: dict[str, Any], files: Mapping[str, bytes]) -> list[str]:
+    """Compare the manifest with the files, and with the report if that is what was signed."""
     stated = {each["name"]: each["sha256"] for each in manifest["files"]}
     surplus = set(files) - set(stated) - {MANIFEST, SIGNATURE, KEY}
     found = [f"{name} is not in the manifest" for name in sorted(surplus)]
@@ -68,17 +63,12 @@ def _of_files(manifest: dict[str, Any], files: Mapping[str, bytes]) -> list[str]
             found.append(f"{name} is missing")
         elif sha256(files[name]).hexdigest() != digest:
             found.append(f"{name} is not what was signed")
-    return found
-
-
-def _of_report(manifest: dict[str, Any], files: Mapping[str, bytes]) -> list[str]:
-    """Compare the manifest with the report, once the report is known to be what was signed."""
     text = files.get(REPORT_JSON, b"")
-    stated = {each["name"]: each["sha256"] for each in manifest["files"]}
-    if sha256(text).hexdigest() != stated.get(REPORT_JSON):
-        return []
-    report = json.loads(text)
-    return [f"{name} differs between manifest and report" for name in SAME if manifest[name] != report[name]]
+    if sha256(text).hexdigest() == stated.get(REPORT_JSON):
+        report = json.loads(text)
+        differing = [name for name in SAME if manifest[name] != report[name]]
+        found += [f"{name} differs between manifest and report" for name in differing]
+    return found
 
 
 class Command(CheckCommand):
@@ -103,14 +93,8 @@ class Command(CheckCommand):
             trusted = [VerifierKey.parse(vkey).public for vkey in options["key"]]
         except (OSError, TlogError) as error:
             raise Invalid(str(error)) from error
-        found = findings(unpack(packed), trusted or _own_keys(now))
+        for environment in () if trusted else Environment:
+            with environments.use(environment):
+                trusted += [key.public for key in keys.verifier_keys(now=now)]
+        found = findings(unpack(packed), trusted)
         return [{"bundle": str(options["bundle"]), "verified": not found, "findings": found}]
-
-
-def _own_keys(now: datetime) -> list[bytes]:
-    """Return the keys of both environments' audit logs."""
-    found = []
-    for environment in Environment:
-        with environments.use(environment):
-            found += [key.public for key in keys.verifier_keys(now=now)]
-    return found
