@@ -63,7 +63,7 @@ def pytest_collection_finish() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what runs in transactions, and put last what commits for real.
 
-    Workers that share the suite take it by file, and begin with the files that have most tests.
+    Workers that share the suite take it by part, and begin with the parts that have most tests.
     """
     for item in items:
         if not commits(item):
@@ -78,8 +78,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def part_of(item: pytest.Item) -> tuple[bool, str]:
-    """Return whether the test commits for real, and its file: what a worker takes at once."""
-    return commits(item), item.nodeid.partition("::")[0]
+    """Return whether the test commits for real, and what a worker takes at once.
+
+    That is its file, or all tests over the server of the SDK's tests, which is started once.
+    """
+    path = item.nodeid.partition("::")[0]
+    return commits(item), "sdk" if "running_service" in getattr(item, "fixturenames", ()) else path
 
 
 def commits(item: pytest.Item) -> bool:
