@@ -63,7 +63,7 @@ def test_events_wait_while_the_service_is_away_and_arrive_in_order(
     for number in range(1_100):
         away.report("data_access", {"n": number})
 
-    assert not away.close(0.5)
+    assert not away.close(0)
 
     assert len(files(spool)) <= 4  # few files, though each was open to more
     back = make_reporter(service.address)
@@ -192,7 +192,7 @@ def test_torn_and_spoiled_files_cost_only_their_own_lines(
     away = make_reporter(NOBODY)
     for number in range(4):
         away.report("data_access", {"n": number})
-    away.close(0.5)
+    away.close(0)
     path, *more = files(spool)
     lines = b"".join(each.read_bytes() for each in (path, *more)).split(b"\n")
     for each in more:
@@ -227,7 +227,7 @@ def test_what_could_be_doubled_is_set_aside(  # the service would not recognise 
 ) -> None:
     away = make_reporter(NOBODY)
     away.report("data_access", {"n": 1})
-    away.close(0.5)
+    away.close(0)
     tried(spool, at=time.time() - hours_ago * 3600, sender=sender_of(api_key or reported.api_key))
 
     back = make_reporter(service.address)
@@ -245,7 +245,7 @@ def test_another_key_sends_what_never_got_through(
 ) -> None:
     away = make_reporter(NOBODY, api_key="service_live_another")
     away.report("data_access", {"n": 1})
-    away.close(0.5)
+    away.close(0)
 
     back = make_reporter(service.address)
     back.flush(0)

@@ -24,6 +24,11 @@ FULL = "full"
 
 
 @pytest.fixture
+def certificate(own: Certificate) -> Certificate:
+    return own
+
+
+@pytest.fixture
 def found(certificate: Certificate, trusted: TrustedAuthorities) -> VerifiedCertificate:
     """The certificate, verified but for its revocation; on no list."""
     publish()
