@@ -165,8 +165,8 @@ class Reporter:
     def close(self, timeout: float = EXIT_SECONDS) -> bool:
         """Flush and stop; what could not be sent in time stays in the spool. False if something stayed."""
         deadline = time.monotonic() + timeout
-        # Threads that never began have nothing to send; what an earlier process left is for others.
-        done = self.flush(timeout) if self._threads else not self._queue
+        # Nothing is begun here: what an earlier process left waits for the next reporter.
+        done = not self._threads or self.flush(timeout)
         with self._changed:
             self._is_closing = True
             self._changed.notify_all()
