@@ -31,7 +31,6 @@ from compliance.tests import databases
 from compliance.tests.client import ApiClient
 from compliance.tests.owner import owning
 from compliance.tests.redis_servers import NOWHERE, redis_at
-from compliance.tests.sharing import PartScheduling, file_of
 from tenancy.models import Tenant
 from tenancy.tests.factories import make_tenant
 
@@ -64,7 +63,7 @@ def pytest_collection_finish() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what runs in transactions, and put last what commits for real.
 
-    Workers that share the suite take it by file, and begin with the files that have most tests.
+    Workers that share the suite take it by part, and begin with the parts that have most tests.
     """
     for item in items:
         if not commits(item):
@@ -72,20 +71,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     sizes = Counter(map(part_of, items))
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=lambda item: (-sizes[part_of(item)], part_of(item)))
+        for item in items:
+            is_committed, path = part_of(item)
+            item.add_marker(pytest.mark.xdist_group(f"{path}-committed" if is_committed else path))
     items.sort(key=commits)
 
 
 def part_of(item: pytest.Item) -> tuple[bool, str]:
-    """Return whether the test commits for real, and its file: what a worker takes at once."""
-    return commits(item), file_of(item.nodeid)
+    """Return whether the test commits for real, and what a worker takes at once.
+
+    That is its file, or all tests over the server of the SDK's tests, which is started once.
+    """
+    path = item.nodeid.partition("::")[0]
+    return commits(item), "sdk" if "running_service" in getattr(item, "fixturenames", ()) else path
 
 
 def commits(item: pytest.Item) -> bool:
     return "committed" in getattr(item, "fixturenames", ())
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> PartScheduling:
-    return PartScheduling(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -56,7 +56,7 @@ def run_tests(layout: Layout, arguments: list[str]) -> int:
             environment = runs[0]
             if count > 1:
                 # Tests that commit for real come last in every worker: the order stays as collected.
-                command += [f"-n{count}", "--dist=loadscope", "--no-loadscope-reorder"]
+                command += [f"-n{count}", "--dist=loadgroup", "--no-loadscope-reorder"]
                 own = json.dumps([dict(run.items() - environment.items()) for run in runs])
                 environment |= {"PYTEST_PLUGINS": "compliance.localdev.worker", "TEST_WORKERS": own}
             return run_foreground(command, cwd=layout.root, env=environment)

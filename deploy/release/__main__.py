@@ -46,6 +46,16 @@ def release(root: Path, out: Path, *, is_draft: bool) -> None:
     changes = "" if is_draft else versions.changes_of(root, version)
     if not is_draft:
         versions.check_commit(root, version)
+    pack(root, out, version)
+    if changes:
+        (out / "CHANGES.md").write_text(changes)
+    (out / DIGESTS).write_text(digests(out))
+    say(f"{version}{' (a draft)' if is_draft else ''} is in {out}")
+
+
+def pack(root: Path, out: Path, version: str) -> None:
+    """Write packages and bill of materials into `out`, of the files as they are. Raises: StepFailed."""
+    typescript = root / typescript_package.FOLDER
     out.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, "SOURCE_DATE_EPOCH": versions.commit_time(root)}
     # The names of private package indexes are nobody's business.
@@ -77,10 +87,6 @@ def release(root: Path, out: Path, *, is_draft: bool) -> None:
             environment,
         )
     shutil.copyfile(root / "requirements.txt", out / "requirements.txt")
-    if changes:
-        (out / "CHANGES.md").write_text(changes)
-    (out / DIGESTS).write_text(digests(out))
-    say(f"{version}{' (a draft)' if is_draft else ''} is in {out}")
 
 
 def digests(folder: Path) -> str:

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from django.conf import settings
 from compliance.localdev.console import StepFailed
 from compliance.tests.nodes import node_environment
 from deploy.release import versions
-from deploy.release.__main__ import DIGESTS, release
+from deploy.release.__main__ import DIGESTS, digests, pack, release
 from deploy.tests.programs import output_of
 
 ROOT = Path(settings.BASE_DIR)
@@ -120,16 +119,11 @@ def tagged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def built(tagged: Path) -> Callable[[str], Path]:
-    """Make the release in a folder of this name beside the clone."""
-
-    def build(name: str) -> Path:
-        out = tagged.parent / name
-        if not out.exists():
-            release(tagged, out, is_draft=False)
-        return out
-
-    return build
+def built(tagged: Path) -> Path:
+    """The release of the clone, in a folder beside it."""
+    out = tagged.parent / "first"
+    release(tagged, out, is_draft=False)
+    return out
 
 
 def wheel_in(folder: Path) -> Path:
@@ -144,20 +138,23 @@ def pins(text: str) -> dict[str, str]:
 
 @pytest.mark.drill
 @pytest.mark.slow
-def test_release_is_the_same_each_time(built: Callable[[str], Path]) -> None:
-    first, second = built("first"), built("second")
+def test_release_is_the_same_each_time(built: Path, tagged: Path, tmp_path: Path) -> None:
+    """What is generated is that of the commit, or it would have been refused; what is packed has one form."""
+    pack(tagged, tmp_path / "again", versions.version_of(tagged))
 
-    assert (first / DIGESTS).read_text() == (second / DIGESTS).read_text()
-    output_of("sha256sum", "--check", "--strict", DIGESTS, cwd=first)
-    listed = {line.split()[1] for line in (first / DIGESTS).read_text().splitlines()}
-    assert listed == {path.name for path in first.iterdir()} - {DIGESTS}
+    output_of("sha256sum", "--check", "--strict", DIGESTS, cwd=built)
+    lines = (built / DIGESTS).read_text().splitlines()
+    listed = {line.split()[1] for line in lines}
+    assert listed == {path.name for path in built.iterdir()} - {DIGESTS}
+    again = digests(tmp_path / "again").splitlines()
+    assert again == [line for line in lines if not line.endswith(" CHANGES.md")]
     assert {"CHANGES.md", "requirements.txt", f"agentid-{versions.version_of(ROOT)}.tgz"} < listed
 
 
 @pytest.mark.drill
 @pytest.mark.slow
-def test_bill_of_materials_names_what_is_pinned(built: Callable[[str], Path], tagged: Path) -> None:
-    (path,) = built("first").glob("*.cdx.json")
+def test_bill_of_materials_names_what_is_pinned(built: Path, tagged: Path) -> None:
+    (path,) = built.glob("*.cdx.json")
     bill: dict[str, Any] = json.loads(path.read_text())
     locked = (tagged / "requirements.txt").read_text()
 
@@ -171,13 +168,13 @@ def test_bill_of_materials_names_what_is_pinned(built: Callable[[str], Path], ta
         for found in reference["hashes"]
     }
     assert hashes == set(re.findall(r"--hash=sha256:(\w+)", locked))
-    assert (built("first") / "requirements.txt").read_text() == locked
+    assert (built / "requirements.txt").read_text() == locked
 
 
 @pytest.mark.drill
 @pytest.mark.slow
-def test_wheel_holds_the_service_and_no_tests(built: Callable[[str], Path], tagged: Path) -> None:
-    with zipfile.ZipFile(wheel_in(built("first"))) as archive:
+def test_wheel_holds_the_service_and_no_tests(built: Path, tagged: Path) -> None:
+    with zipfile.ZipFile(wheel_in(built)) as archive:
         names = set(archive.namelist())
         metadata = next(archive.read(name).decode() for name in names if name.endswith("/METADATA"))
     tracked = subprocess.run(
@@ -201,9 +198,7 @@ def test_wheel_holds_the_service_and_no_tests(built: Callable[[str], Path], tagg
 
 @pytest.mark.drill
 @pytest.mark.slow
-def test_installed_wheel_runs_away_from_the_repository(
-    committed: None, built: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_installed_wheel_runs_away_from_the_repository(committed: None, built: Path, tmp_path: Path) -> None:
     """Offline: the dependencies are those of the tests, which have the same pins."""
     uv = shutil.which("uv", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
     if uv is None:
@@ -211,9 +206,7 @@ def test_installed_wheel_runs_away_from_the_repository(
     venv = tmp_path / "venv"
     output_of(sys.executable, "-m", "venv", "--without-pip", str(venv))
     python = str(venv / "bin/python")
-    output_of(
-        uv, "pip", "install", "--offline", "--no-deps", "--python", python, str(wheel_in(built("first")))
-    )
+    output_of(uv, "pip", "install", "--offline", "--no-deps", "--python", python, str(wheel_in(built)))
     (packages,) = venv.glob("lib/python*/site-packages")
     (mine,) = (path for path in sys.path if path.endswith("site-packages"))
     (packages / "dependencies.pth").write_text(f"{mine}\n")

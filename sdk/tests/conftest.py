@@ -38,7 +38,7 @@ class Reported:
 
 
 @pytest.fixture(scope="package")
-def served(
+def running_service(
     django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Service]:
     with django_db_blocker.unblock(), environments.use(Environment.LIVE):
@@ -48,9 +48,9 @@ def served(
 
 
 @pytest.fixture
-def service(committed: None, served: Service) -> Service:
+def service(committed: None, running_service: Service) -> Service:
     """The service, over rows that are committed: its tests run after those in transactions."""
-    return served
+    return running_service
 
 
 @pytest.fixture

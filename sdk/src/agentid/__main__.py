@@ -1,6 +1,8 @@
 """`python -m agentid`."""
 
-from agentid.command.main import entrance
+import sys
+
+from agentid.command.main import main
 
 if __name__ == "__main__":
-    entrance()
+    sys.exit(main())

@@ -5,8 +5,9 @@ import binascii
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
@@ -14,6 +15,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 from agentid.errors import NotValid, Reason
+
+T = TypeVar("T")
 
 
 def b64url_encode(octets: bytes) -> str:
@@ -76,9 +79,10 @@ def public_jwk(key: ec.EllipticCurvePublicKey) -> dict[str, str]:
     return {"crv": "P-256", "kty": "EC", "x": x, "y": y}
 
 
-def thumbprint(key: ec.EllipticCurvePublicKey) -> str:
-    """The RFC 7638 §3 thumbprint: SHA-256 over the required members in lexical order."""
-    return b64url_encode(sha256(json.dumps(public_jwk(key), separators=(",", ":")).encode()).digest())
+def thumbprint(key: ec.EllipticCurvePublicKey | Mapping[str, str]) -> str:
+    """The RFC 7638 §3 thumbprint of a key, or of a JWK: SHA-256 over the members in lexical order."""
+    jwk = public_jwk(key) if isinstance(key, ec.EllipticCurvePublicKey) else key
+    return b64url_encode(sha256(json.dumps(jwk, separators=(",", ":")).encode()).digest())
 
 
 def public_key(jwk: Mapping[str, Any]) -> ec.EllipticCurvePublicKey:
@@ -147,21 +151,37 @@ def check_signature(jws: Jws, key: ec.EllipticCurvePublicKey, *, lower_s: bool =
         raise NotValid(Reason.INVALID_SIGNATURE) from None
 
 
-def key_id(text: str, *, kind: str, max_length: int = MAX_LENGTH) -> str:
+def key_id(text: str, *, kind: str) -> str:
     """The `kid` of a JWS of the service, to look its key up. Raises: NotValid."""
-    kid = parse(text, kind=kind, names=HEADER_NAMES, max_length=max_length).header["kid"]
-    if not isinstance(kid, str):
-        raise NotValid(Reason.MALFORMED, "kid is no text")
-    return kid
+    return claim(parse(text, kind=kind, names=HEADER_NAMES).header, "kid", str)
 
 
 def signed_claims(
     text: str, *, kind: str, keys: Mapping[str, ec.EllipticCurvePublicKey], max_length: int
 ) -> Mapping[str, Any]:
     """The claims of a JWS that one of these keys of the service signed. Raises: NotValid."""
-    key = keys.get(key_id(text, kind=kind, max_length=max_length))
+    parsed = parse(text, kind=kind, names=HEADER_NAMES, max_length=max_length)
+    key = keys.get(claim(parsed.header, "kid", str))
     if key is None:
         raise NotValid(Reason.UNKNOWN_KEY)
-    parsed = parse(text, kind=kind, names=HEADER_NAMES, max_length=max_length)
     check_signature(parsed, key)
     return parsed.payload
+
+
+LATEST_TIME: Final = 253_402_300_799  # the last second that a datetime can hold
+
+
+def claim(values: Mapping[str, Any], name: str, kind: type[T]) -> T:
+    """A member of exactly this kind. Raises: NotValid (malformed)."""
+    value = values.get(name)
+    if type(value) is not kind:
+        raise NotValid(Reason.MALFORMED, f"{name} is missing or of another kind")
+    return value
+
+
+def moment(values: Mapping[str, Any], name: str) -> datetime:
+    """A member that is a time in whole Unix seconds. Raises: NotValid (malformed)."""
+    value = claim(values, name, int)
+    if not 0 <= value <= LATEST_TIME:
+        raise NotValid(Reason.MALFORMED, f"{name} is out of range")
+    return datetime.fromtimestamp(value, UTC)

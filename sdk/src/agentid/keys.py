@@ -7,7 +7,6 @@ from collections.abc import Generator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Self
 from uuid import uuid4
@@ -88,7 +87,7 @@ class OwnKey(ABC):
     @property
     def thumbprint(self) -> str:
         """The RFC 7638 thumbprint."""
-        return b64url_encode(sha256(json.dumps(self.jwk, separators=(",", ":")).encode()).digest())
+        return jose.thumbprint(self.jwk)
 
     def proof(
         self,
@@ -112,7 +111,8 @@ class OwnKey(ABC):
 
     def signed(self, header: dict[str, Any], claims: dict[str, Any]) -> str:
         """A compact JWS."""
-        text = f"{_segment(header)}.{_segment(claims)}"
+        parts = (json.dumps(each, separators=(",", ":")).encode() for each in (header, claims))
+        text = ".".join(map(b64url_encode, parts))
         return f"{text}.{b64url_encode(self.sign(text.encode()))}"
 
 
@@ -141,10 +141,6 @@ class DpopKey(OwnKey):
         return r.to_bytes(32) + min(s, P256_ORDER - s).to_bytes(32)  # with the lower s
 
 
-def _segment(value: dict[str, Any]) -> str:
-    return b64url_encode(json.dumps(value, separators=(",", ":")).encode())
-
-
 class DpopAuth(httpx.Auth):
     """Adds `DPoP` to each request, and tries once more with the nonce that a server asks for (RFC 9449 §8).
 
@@ -158,28 +154,21 @@ class DpopAuth(httpx.Auth):
         self._nonces: dict[str, str] = {}
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        response = yield self._proven(request)
-        # In OAuth's error (§8), where the body is not read, or in a challenge (§9).
-        challenge = response.headers.get("www-authenticate", "") if response.status_code == 401 else ""
-        asked = "use_dpop_nonce" in challenge or response.status_code == 400
-        if self._remember(request, response) and asked:
-            self._remember(request, (yield self._proven(request)))
-
-    def _proven(self, request: httpx.Request) -> httpx.Request:
-        nonce = self._nonces.get(request.url.netloc.decode())
-        url = str(request.url)
-        request.headers["DPoP"] = self._key.proof(request.method, url, access_token=self._token, nonce=nonce)
         if self._token is not None:
             request.headers["Authorization"] = f"DPoP {self._token}"
-        return request
-
-    def _remember(self, request: httpx.Request, response: httpx.Response) -> bool:
-        """Keep the nonce for the next request to this server; whether there is a new one."""
-        nonce = response.headers.get("dpop-nonce")
-        if nonce is None:
-            return False
-        self._nonces[request.url.netloc.decode()] = nonce
-        return True
+        server, url = request.url.netloc.decode(), str(request.url)
+        for _ in range(2):
+            known = self._nonces.get(server)
+            proof = self._key.proof(request.method, url, access_token=self._token, nonce=known)
+            request.headers["DPoP"] = proof
+            response = yield request
+            if (nonce := response.headers.get("dpop-nonce")) is None:
+                return
+            self._nonces[server] = nonce
+            # In OAuth's error (§8), where the body is not read, or in a challenge (§9).
+            challenge = response.headers.get("www-authenticate", "") if response.status_code == 401 else ""
+            if "use_dpop_nonce" not in challenge and response.status_code != 400:
+                return
 
     def __repr__(self) -> str:
         return f"DpopAuth({self._key.thumbprint!r})"

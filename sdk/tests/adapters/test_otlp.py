@@ -1,6 +1,5 @@
 """OpenTelemetry's own SDK and exporter, unchanged, into the running service."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,12 +11,10 @@ from langchain_core.tools import tool
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import SpanKind
 
 from agents.models import Agent
-from compliance.tests.waiting import eventually
 from tests.conftest import Reported
 from tests.served import Service
 
@@ -99,39 +96,6 @@ def test_a_request_exported_before_its_agents_span_ends_has_an_event(
         assert provider.force_flush(30_000)
 
         assert [event.details["url"] for event in reported.events()] == ["https://a.example/x"]
-
-
-def has_started(service: Service) -> bool:
-    """Start the service on its port, which the workers that were killed may hold for a moment."""
-    try:
-        service.start()
-    except OSError:
-        return False
-    return True
-
-
-def test_a_batch_that_is_sent_again_after_the_service_died_counts_once(
-    service: Service, reported: Reported, make_provider: MakeProvider
-) -> None:
-    make_provider(reported.agent)
-    provider, kept = (
-        TracerProvider(resource=Resource.create({"agentid.agent.id": reported.agent.did})),
-        InMemorySpanExporter(),
-    )
-    provider.add_span_processor(BatchSpanProcessor(kept))
-    play(provider)
-    provider.force_flush()
-    exporter = OTLPSpanExporter()
-
-    assert exporter.export(kept.get_finished_spans()) is SpanExportResult.SUCCESS
-    service.kill()
-    assert eventually(lambda: has_started(service))
-    assert exporter.export(kept.get_finished_spans()) is SpanExportResult.SUCCESS
-
-    assert Counter(event.details["tool"] for event in reported.events()) == {
-        f"tool_{n}": 1 for n in range(10)
-    }
-    provider.shutdown()
 
 
 def instrumentor_of(library: str) -> Any:

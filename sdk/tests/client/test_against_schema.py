@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 import pytest
 from django.conf import settings
 
-from agentid import AsyncClient, Client
+from agentid import Client
 from agentid.client.operation import FORM, JSON, Group, Operation
 from agentid.client.transport import Request
 from compliance.tests.description import description
@@ -108,12 +108,3 @@ def check_required(operation: Operation[Any, Any], described: dict[str, Any]) ->
     needed = {re.sub("([A-Z])", r"_\1", name).lower() for name in body_of(described).get("required", ())}
 
     assert needed - {"grant_type"} <= required
-
-
-def test_both_clients_have_the_same_operations() -> None:
-    with Client("https://service.example") as client:
-        groups = {name: type(group) for name, group in vars(client).items() if isinstance(group, Group)}
-
-    other = AsyncClient("https://service.example")
-
-    assert groups == {name: type(group) for name, group in vars(other).items() if isinstance(group, Group)}

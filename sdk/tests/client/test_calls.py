@@ -3,9 +3,7 @@
 import asyncio
 import json
 from datetime import UTC
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import islice
-from threading import Thread
 from uuid import uuid4
 
 import pytest
@@ -24,6 +22,7 @@ from agentid.client.generated.results import Agent
 from agentid.client.records import Record, read
 from agentid.client.transport import Retries
 from agentid.keys import DpopKey
+from tests.between import Canned, between
 from tests.conftest import Reported
 from tests.served import Service
 
@@ -73,31 +72,16 @@ class Scored(Record):
     risk_score: float
 
 
-class Endless(BaseHTTPRequestHandler):
-    """A page that is always followed by itself."""
-
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(b'{"data": [], "next_cursor": "again"}')
-
-    def log_message(self, *args: object) -> None:
-        """Say nothing."""
-
-
 def test_list_that_leads_nowhere_ends() -> None:
     async def walked(address: str) -> list[Agent]:
         async with AsyncClient(address) as client:
             return [each async for each in client.agents.list()]
 
-    with HTTPServer(("127.0.0.1", 0), Endless) as server:
-        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_address[1]}"
-        with Client(address) as client, pytest.raises(UnexpectedAnswer):
+    with between("", Canned(200, b'{"data": [], "next_cursor": "again"}')) as endless:
+        with Client(endless.address) as client, pytest.raises(UnexpectedAnswer):
             list(client.agents.list())
         with pytest.raises(UnexpectedAnswer):
-            asyncio.run(walked(address))
-        server.shutdown()
+            asyncio.run(walked(endless.address))
 
 
 def test_number_too_large_for_its_field_is_an_unexpected_answer() -> None:

@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from threading import Thread
 from typing import Any
 
 import pytest
+import time_machine
 from django.db import connections
 
 from agentid import (
@@ -22,12 +24,14 @@ from agentid import (
 )
 from agents.models import Agent
 from compliance.core import environments
+from compliance.core.clock import now
 from compliance.core.environments import Environment
+from compliance.tests.owner import owning
 from compliance.tests.waiting import eventually
 from events.models import BehaviorEvent
 from gateway.access.tests.factories import make_policy
 from gateway.approvals.models import Approval
-from gateway.approvals.tests.factories import decide, make_approval
+from gateway.approvals.tests.factories import decide
 from gateway.tests.factories import make_permitted_agent
 from tenancy.tests.factories import make_key, make_tenant
 from tests.between import Canned, Fate, between
@@ -79,11 +83,9 @@ def deny(approval: Approval) -> None:
     decide(approval, approved=False, note="not this payee")
 
 
-def make_brief(agent: Agent) -> Approval:
-    """An approval of the payment that expires in five seconds."""
-    details = {**PAYMENT["details"], "resource": INVOICE}
-    with environments.use(Environment.LIVE):
-        return make_approval(agent, details=details, ttl_seconds=5)
+def expire(approval: Approval) -> None:
+    with owning():  # the service itself moves no end
+        Approval.objects.filter(id=approval.id).update(expires_at=now())
 
 
 def test_permitted_act_is_allowed(client: Client, reported: Reported) -> None:
@@ -168,16 +170,16 @@ def test_denied_act_is_not_done(client: Client, reported: Reported) -> None:
     assert asked[0].used_at is None
 
 
-def test_wait_ends_when_the_approval_expires(client: Client, reported: Reported) -> None:
-    approval = make_brief(reported.agent)
-
+def test_wait_ends_when_the_approval_expires(service: Service, reported: Reported) -> None:
     with (
+        Client(service.address, reported.api_key, timeout=3.0) as client,  # which asks again each two seconds
+        person(reported.agent, expire),
         pytest.raises(ApprovalExpired) as late,
         asking(client, str(reported.agent.id), "pay", wait_seconds=60, **PAYMENT),
     ):
         raise AssertionError("entered")
 
-    assert late.value.approval_id == str(approval.id)
+    assert late.value.approval_id == str(approvals_of(reported.agent)[0].id)
 
 
 @pytest.mark.parametrize("timeout", [1.5, 10.0])  # the first is too short for a long poll
@@ -206,8 +208,8 @@ def test_busy_service_is_asked_again(service: Service, reported: Reported) -> No
         Fate.PASSED,
         busy,
         busy,
-        Fate.NO_ANSWER,
-        Fate.NO_ANSWER,
+        Fate.ANSWER_LOST,
+        Fate.ANSWER_LOST,
         Fate.PASSED,
     ]
     twice = Retries(tries=2, first_wait=0.01)
@@ -228,9 +230,9 @@ def test_busy_service_is_asked_again(service: Service, reported: Reported) -> No
 def test_service_that_is_away_ends_the_wait_once_the_approval_has_expired(
     service: Service, reported: Reported
 ) -> None:
-    make_brief(reported.agent)
     busy = Canned(503, headers={"Retry-After": "0"})
     with (
+        time_machine.travel(now() + timedelta(days=30)),  # for the client: the service has its own clock
         between(service.address, Fate.PASSED, Fate.PASSED, busy) as bad,
         Client(bad.address, reported.api_key, retries=Retries(tries=2, first_wait=0.01)) as client,
         pytest.raises(Unavailable),

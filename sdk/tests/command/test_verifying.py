@@ -4,8 +4,6 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pytest
-
 from agentid import Client
 from auditlog.tests.factories import seal_and_sign
 from certificates.models import Certificate as StoredCertificate
@@ -13,15 +11,9 @@ from certificates.models import CertificateAuthority
 from compliance.core import environments
 from compliance.core.environments import Environment
 from tests.command.test_command import Shell
-from tests.served import Service
 from tests.verify.test_certificates import publish
 from tests.verify.test_messages import delivery
 from webhooks.sending.signature import new_secret
-
-
-@pytest.fixture
-def shell(service: Service, tmp_path: Path) -> Shell:
-    return Shell(tmp_path, service.address)
 
 
 def test_webhook_is_verified_by_its_raw_body(shell: Shell, tmp_path: Path) -> None:

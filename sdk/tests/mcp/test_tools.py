@@ -16,7 +16,9 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 import agentid
+from agentid import AsyncClient, Retries
 from agentid.keys import DpopKey
+from agentid.mcp.server import make_server
 from agents.models import Agent
 from agents.tests.factories import make_agent
 from certificates.models import Certificate
@@ -38,7 +40,7 @@ Play = Callable[[Client], Coroutine[Any, Any, Any]]
 
 
 @pytest.fixture(scope="module")
-def reported(served: Service, django_db_blocker: Any) -> Reported:
+def reported(running_service: Service, django_db_blocker: Any) -> Reported:
     """One agent for all tests, as they share a server."""
     with django_db_blocker.unblock(), environments.use(Environment.LIVE):
         tenant = make_tenant()
@@ -47,50 +49,49 @@ def reported(served: Service, django_db_blocker: Any) -> Reported:
 
 
 @pytest.fixture(scope="module")
-def environment(served: Service, reported: Reported) -> dict[str, str]:
+def key_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the server makes the agent's own key."""
+    return tmp_path_factory.mktemp("agent") / "key.pem"
+
+
+@pytest.fixture(scope="module")
+def environment(running_service: Service, reported: Reported, key_file: Path) -> dict[str, str]:
     return {
         "PYTHONPATH": str(Path(agentid.__file__).parents[1]),
-        "AGENTID_BASE_URL": served.address,
+        "AGENTID_BASE_URL": running_service.address,
         "AGENTID_API_KEY": reported.api_key,
         "AGENTID_AGENT_ID": str(reported.agent.id),
+        "AGENTID_DPOP_KEY": str(key_file),
     }
-
-
-def served_over_stdio(environ: dict[str, str]) -> Client:
-    """A client, to be entered, of a server process of its own."""
-    given = {name: value for name, value in environ.items() if value}
-    return Client(
-        stdio_client(StdioServerParameters(command=sys.executable, args=["-m", "agentid.mcp"], env=given))
-    )
 
 
 @pytest.fixture(scope="module")
 def play_on_shared(environment: dict[str, str]) -> Iterator[Callable[[Play], Any]]:
-    """Run calls against one server process for all tests."""
+    """Run calls against one server process for all tests, over standard input and output."""
+    command = StdioServerParameters(command=sys.executable, args=["-m", "agentid.mcp"], env=environment)
     with (
         start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(served_over_stdio(environment)) as client,
+        portal.wrap_async_context_manager(Client(stdio_client(command))) as client,
     ):
         yield lambda calls: portal.call(calls, client)
 
 
 @pytest.fixture
-def play(
-    service: Service, environment: dict[str, str], play_on_shared: Callable[[Play], Any]
-) -> Callable[..., Any]:
-    """Run calls against the shared server; where settings are given, against one that has these."""
+def play(service: Service, play_on_shared: Callable[[Play], Any]) -> Callable[..., Any]:
+    return play_on_shared
 
-    def run(calls: Play, **environ: str) -> Any:
-        if not environ:
-            return play_on_shared(calls)
 
-        async def play_it() -> Any:
-            async with served_over_stdio(environment | environ) as client:
-                return await calls(client)
+def play_with(calls: Play, base_url: str, api_key: str | None, agent_id: str | None) -> Any:
+    """Run calls against a server in this process, which has other settings."""
 
-        return asyncio.run(play_it())
+    async def run() -> Any:
+        async with (
+            AsyncClient(base_url, api_key, retries=Retries(tries=1)) as asking,
+            Client(make_server(asking, agent_id=agent_id)) as client,
+        ):
+            return await calls(client)
 
-    return run
+    return asyncio.run(run())
 
 
 def serial_of(reported: Reported) -> str:
@@ -117,44 +118,30 @@ def test_tools_are_typed(play: Callable[..., Any]) -> None:
     assert "data_access" in str(tools["report_action"].input_schema)
 
 
-def test_agent_obtains_a_token_that_another_verifies(play: Callable[..., Any], reported: Reported) -> None:
-    chain = [{"sub": "anna", "type": "human"}, {"sub": "reader", "type": "agent"}]
-
-    async def calls(client: Client) -> tuple[Any, Any]:
-        issued = await client.call_tool("obtain_token", {"chain": chain, "audience": "orders"})
-        token = issued.structured_content["token"]
-        given = {"token": token, "audience": "orders"}
-        elsewhere = await client.call_tool("verify_delegation", given | {"audience": "stock"})
-        assert elsewhere.structured_content["reason"] == "invalid_audience"
-        return issued, await client.call_tool("verify_delegation", given)
-
-    issued, verified = play(calls)
-
-    assert not issued.is_error, issued.content
-    assert issued.structured_content["principal"] == "reader"
-    assert verified.structured_content["valid"] is True
-    assert verified.structured_content["audience"] == "orders"
-    assert verified.structured_content["agent_id"] == str(reported.agent.id)
-
-
-def test_token_is_bound_to_the_agents_key(
-    play: Callable[..., Any], service: Service, reported: Reported, tmp_path: Path
+def test_agent_obtains_tokens_that_are_bound_to_its_key_and_verified(
+    play: Callable[..., Any], reported: Reported, key_file: Path
 ) -> None:
     chain = [{"sub": "anna", "type": "human"}, {"sub": "reader", "type": "agent"}]
     longer = [*chain, {"sub": "helper", "type": "sub_agent"}]
 
-    async def calls(client: Client) -> tuple[Any, Any]:
-        first = await client.call_tool("obtain_token", {"chain": chain})
-        assert not first.is_error, first.content
-        parent = first.structured_content["token"]
-        return first, await client.call_tool("obtain_token", {"chain": longer, "parent_token": parent})
+    async def calls(client: Client) -> list[Any]:
+        issued = await client.call_tool("obtain_token", {"chain": chain, "audience": "orders"})
+        token = issued.structured_content["token"]
+        return [
+            issued,
+            await client.call_tool("obtain_token", {"chain": longer, "parent_token": token}),
+            await client.call_tool("verify_delegation", {"token": token, "audience": "orders"}),
+            await client.call_tool("verify_delegation", {"token": token, "audience": "stock"}),
+        ]
 
-    first, second = play(calls, AGENTID_DPOP_KEY=str(tmp_path / "key.pem"))
+    issued, handed_on, verified, elsewhere = (each.structured_content for each in play(calls))
 
-    thumbprint = DpopKey.load(tmp_path / "key.pem").thumbprint
-    assert first.structured_content["bound_to"] == thumbprint
-    assert not second.is_error, second.content
-    assert second.structured_content["bound_to"] == thumbprint
+    thumbprint = DpopKey.load(key_file).thumbprint
+    assert issued["principal"] == "reader"
+    assert (issued["bound_to"], handed_on["bound_to"]) == (thumbprint, thumbprint)
+    assert (verified["valid"], verified["audience"]) == (True, "orders")
+    assert verified["agent_id"] == str(reported.agent.id)
+    assert elsewhere["reason"] == "invalid_audience"
 
 
 def test_agent_and_message_of_it_are_verified(play: Callable[..., Any], reported: Reported) -> None:
@@ -182,44 +169,31 @@ def test_agent_and_message_of_it_are_verified(play: Callable[..., Any], reported
     )
 
 
-def test_reported_action_is_stored(play: Callable[..., Any], reported: Reported) -> None:
-    async def calls(client: Client) -> Any:
-        given = {"action_type": "data_access", "details": {"resource": "orders"}, "session_id": "s1"}
-        return await client.call_tool("report_action", given)
-
-    found = play(calls)
-
-    stored = BehaviorEvent.objects.get(id=found.structured_content["id"])
-    assert stored.agent_id == reported.agent.id
-    assert found.structured_content["risk_band"] == "low"
-    assert (stored.details, stored.session_id) == ({"resource": "orders"}, "s1")
-
-
 def test_checked_action_is_recorded_once_it_is_reported(play: Callable[..., Any], reported: Reported) -> None:
     events = BehaviorEvent.objects.filter(agent_id=reported.agent.id)
     before = events.count()
-    act = {"action_type": "api_call", "details": {"endpoint": "/orders"}}
+    act = {"action_type": "data_access", "details": {"resource": "orders"}}
 
     async def check(client: Client) -> Any:
         asked = {"action": "read", "resource": {"type": "order", "id": "7"}, **act}
-        return await client.call_tool("check_action", asked)
+        return (await client.call_tool("check_action", asked)).structured_content
 
     checked = play(check)
     unrecorded = events.count() - before
 
     async def report(client: Client) -> Any:
-        by = {"decision_id": checked.structured_content["decision_id"]}
-        return await client.call_tool("report_action", act | by)
+        by = {"decision_id": checked["decision_id"], "session_id": "s1"}
+        return (await client.call_tool("report_action", act | by)).structured_content
 
     found = play(report)
 
-    assert checked.structured_content["decision"] is True
-    assert unrecorded == 0
-    stored = events.get(decision_id=checked.structured_content["decision_id"])
-    assert str(stored.id) == found.structured_content["id"]
+    stored = events.get(decision_id=checked["decision_id"])
+    assert (checked["decision"], unrecorded) == (True, 0)
+    assert (str(stored.id), stored.session_id) == (found["id"], "s1")
+    assert (stored.details, found["risk_band"]) == ({"resource": "orders"}, "low")
 
 
-def test_agent_asks_for_its_own_risk(play: Callable[..., Any], reported: Reported) -> None:
+def test_agent_asks_for_its_own_risk(service: Service, reported: Reported) -> None:
     tenant = reported.agent.tenant
     risky, uncertified = make_certified_agent(tenant), make_agent(tenant, name="uncertified")
     Agent.objects.filter(id=risky.id).update(risk_score=0.5)
@@ -227,8 +201,9 @@ def test_agent_asks_for_its_own_risk(play: Callable[..., Any], reported: Reporte
     async def calls(client: Client) -> Any:
         return await client.call_tool("my_risk", {})
 
-    found = play(calls, AGENTID_AGENT_ID=str(risky.id))
-    none = play(calls, AGENTID_AGENT_ID=str(uncertified.id))
+    found, none = (
+        play_with(calls, service.address, reported.api_key, str(each.id)) for each in (risky, uncertified)
+    )
 
     assert found.structured_content == {
         "agent_id": str(risky.id),
@@ -296,7 +271,9 @@ def test_tools_are_the_same_over_http(
         ({"Origin": "null"}, 403),
     ],
 )
-def test_another_sites_page_cannot_call_over_http(port: int, header: dict[str, str], status: int) -> None:
+def test_another_sites_page_cannot_call_over_http(
+    service: Service, port: int, header: dict[str, str], status: int
+) -> None:
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "my_risk"}}
     accepts = {"Accept": "application/json, text/event-stream"}
 
@@ -305,7 +282,7 @@ def test_another_sites_page_cannot_call_over_http(port: int, header: dict[str, s
     assert found.status_code == status
 
 
-def test_http_is_served_to_this_machine_alone(port: int) -> None:
+def test_http_is_served_to_this_machine_alone(service: Service, port: int) -> None:
     assert connects("127.0.0.1", port)
     assert not connects("127.0.0.2", port)  # the machine's too, but not the address that is served
 
@@ -380,21 +357,22 @@ def test_unknown_agent_is_an_error_of_the_tool(play: Callable[..., Any]) -> None
 
 
 @pytest.mark.parametrize(
-    ("environ", "error"),
+    ("changed", "error"),
     [
-        ({"AGENTID_API_KEY": ""}, "401: "),
-        ({"AGENTID_AGENT_ID": ""}, "AGENTID_AGENT_ID is not set"),
-        ({"AGENTID_API_KEY": "service_live_wrong"}, "401: "),
-        ({"AGENTID_BASE_URL": "http://127.0.0.1:9"}, "ConnectError"),
+        ({"api_key": None}, "401: "),
+        ({"agent_id": None}, "AGENTID_AGENT_ID is not set"),
+        ({"api_key": "service_live_wrong"}, "401: "),
+        ({"base_url": "http://127.0.0.1:9"}, "ConnectError"),
     ],
 )
 def test_misconfiguration_is_said_without_secrets(
-    play: Callable[..., Any], reported: Reported, environ: dict[str, str], error: str
+    service: Service, reported: Reported, changed: dict[str, Any], error: str
 ) -> None:
     async def calls(client: Client) -> Any:
         return await client.call_tool("report_action", {"action_type": "api_call"})
 
-    found = play(calls, **environ)
+    own = {"base_url": service.address, "api_key": reported.api_key, "agent_id": str(reported.agent.id)}
+    found = play_with(calls, **own | changed)
 
     assert found.is_error
     assert error in found.content[0].text

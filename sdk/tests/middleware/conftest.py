@@ -29,6 +29,7 @@ from compliance.core.environments import Environment
 from compliance.tests.waiting import eventually
 from tenancy.models import Tenant
 from tenancy.tests.factories import make_key, make_tenant
+from tests.served import Service
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,29 @@ class Guarded:
         return str(Certificate.objects.get(agent_id=self.agent.id).serial_number)
 
 
-@pytest.fixture
-def guarded(committed: None) -> Guarded:
+def make_guarded() -> Guarded:
     with environments.use(Environment.LIVE):
         tenant = make_tenant()
         agent = make_certified_agent(tenant, metadata={"permitted_actions": ["read"]})
         return Guarded(tenant, make_key(tenant, ["gateway:authorize"]), agent)
+
+
+@pytest.fixture(scope="package")
+def guarded_by_all(running_service: Service, django_db_blocker: Any) -> Guarded:
+    with django_db_blocker.unblock():
+        return make_guarded()
+
+
+@pytest.fixture
+def guarded(committed: None, guarded_by_all: Guarded) -> Guarded:
+    """The same for all tests, which change nothing of it."""
+    return guarded_by_all
+
+
+@pytest.fixture
+def own(committed: None) -> Guarded:
+    """A test's own, which it may change."""
+    return make_guarded()
 
 
 @dataclass(frozen=True)

@@ -43,9 +43,9 @@ def play(url: str, headers: dict[str, str], calls: Callable[[Client], Coroutine[
     return asyncio.run(run())
 
 
-@pytest.fixture
-def url(service: Service, guarded: Guarded) -> Iterator[str]:
-    with protected(Gate(service.address, guarded.gateway_key, action="read")) as found:
+@pytest.fixture(scope="module")
+def url(running_service: Service, guarded_by_all: Guarded) -> Iterator[str]:
+    with protected(Gate(running_service.address, guarded_by_all.gateway_key, action="read")) as found:
         yield found
 
 
@@ -70,11 +70,12 @@ def test_permitted_tool_answers(url: str, guarded: Guarded) -> None:
     assert found.content[0].text == "done"
 
 
-def test_tool_out_of_scope_is_refused_and_on_record(url: str, guarded: Guarded) -> None:
-    found = post(url, guarded.serial, CALL.replace("look", "change"))
+def test_tool_out_of_scope_is_refused_and_on_record(service: Service, own: Guarded) -> None:
+    with protected(Gate(service.address, own.gateway_key, action="read")) as url:
+        found = post(url, own.serial, CALL.replace("look", "change"))
 
     assert (found.status_code, found.json()) == (403, {"error": "Scope violation"})
-    (event,) = BehaviorEvent.objects.filter(agent_id=guarded.agent.id)
+    (event,) = BehaviorEvent.objects.filter(agent_id=own.agent.id)
     assert event.action_type == "unauthorized_access_attempt"
 
 
@@ -84,7 +85,7 @@ def test_tool_that_no_action_is_named_for_is_refused(url: str, guarded: Guarded)
     assert found.status_code == 403
 
 
-def test_stranger_learns_nothing(url: str) -> None:
+def test_stranger_learns_nothing(service: Service, url: str) -> None:
     for body in (CALL, CALL.replace("look", "forgotten"), '{"jsonrpc": "2.0", "id": 1, "method": "ping"}'):
         assert post(url, "", body).status_code == 401
 

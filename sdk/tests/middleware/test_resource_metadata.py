@@ -1,9 +1,7 @@
 """What a protected resource says of itself (RFC 9728), and where its refusals say that."""
 
 import re
-from threading import Thread
 from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import httpx
 import pytest
@@ -12,9 +10,8 @@ from agentid.errors import ConfigurationError
 from agentid.middleware.asgi import AsgiGate
 from agentid.middleware.gate import challenge_with, metadata_url
 from agentid.middleware.mcp import McpGate
-from agentid.middleware.wsgi import WsgiGate
 from tests.between import Canned, Fate, between
-from tests.middleware.conftest import Ask, Guarded, MakeGate, asgi_app, over_http, wsgi_app
+from tests.middleware.conftest import Ask, Guarded, MakeGate, asgi_app, over_http
 from tests.served import Service
 
 RESOURCE = "https://api.example.com/orders"
@@ -139,43 +136,20 @@ def test_without_the_service_there_is_no_metadata(
     assert found.status == 503
 
 
-def discover(address: str) -> tuple[httpx.Response, dict[str, Any]]:
-    """What a client learns from a refusal, over HTTP."""
-    refused = httpx.get(f"{address}/orders")
-    (url, *_) = re.findall(r'resource_metadata="([^"]+)"', refused.headers["www-authenticate"])
-    told = httpx.get(address + httpx.URL(url).path).json()
-    (issuer,) = told["authorization_servers"]
-    server = httpx.get(f"{issuer}/.well-known/oauth-authorization-server")
-    return refused, {"resource": told, "server": server.json()}
-
-
-@pytest.mark.parametrize("kind", ["asgi", "wsgi"])
 def test_client_finds_the_authorization_server_over_http(
-    service: Service, guarded: Guarded, make_gate: MakeGate, kind: str
+    service: Service, guarded: Guarded, make_gate: MakeGate
 ) -> None:
     gate = make_gate(service.address, guarded.gateway_key, action="read", resource=RESOURCE)
 
-    if kind == "asgi":
-        with over_http(AsgiGate(asgi_app, gate)) as address:
-            refused, told = discover(address)
-    else:
-        with make_server("127.0.0.1", 0, WsgiGate(wsgi_app, gate), handler_class=Silent) as server:
-            thread = Thread(target=server.serve_forever)
-            thread.start()
-            refused, told = discover(f"http://127.0.0.1:{server.server_port}")
-            server.shutdown()
-            thread.join()
+    with over_http(AsgiGate(asgi_app, gate)) as address:
+        refused = httpx.get(f"{address}/orders")
+        (url, *_) = re.findall(r'resource_metadata="([^"]+)"', refused.headers["www-authenticate"])
+        told = httpx.get(address + httpx.URL(url).path).json()
+    (issuer,) = told["authorization_servers"]
+    server = httpx.get(f"{issuer}/.well-known/oauth-authorization-server").json()
 
-    assert refused.status_code == 401
-    assert told["resource"]["resource"] == RESOURCE
-    assert told["server"]["token_endpoint"] == f"{service.address}/oauth/token"
-
-
-class Silent(WSGIRequestHandler):
-    """Writes no log."""
-
-    def log_message(self, *told: Any) -> None:
-        pass
+    assert (refused.status_code, told["resource"]) == (401, RESOURCE)
+    assert server["token_endpoint"] == f"{service.address}/oauth/token"
 
 
 def test_scopes_of_tools_are_named_with_the_gates_own(

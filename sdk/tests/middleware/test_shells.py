@@ -8,7 +8,8 @@ import pytest
 
 from agentid import Client
 from agentid.keys import DpopKey
-from agentid.middleware.asgi import AsgiGate
+from agentid.middleware import Gate
+from agentid.middleware.asgi import AsgiGate, Scope
 from compliance.core import environments
 from compliance.core.environments import Environment
 from events.models import BehaviorEvent
@@ -63,27 +64,21 @@ def test_only_what_can_be_decided_about_reaches_an_asgi_application(make_gate: M
 
 
 def test_action_out_of_scope_is_403_and_on_record(
-    service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate
+    service: Service, own: Guarded, ask: Ask, make_gate: MakeGate
 ) -> None:
-    gate = make_gate(service.address, guarded.gateway_key, action=lambda asked: asked.path.strip("/"))
-    headers = {"X-Service-Cert-Serial": guarded.serial, "X-Service-Action": "read"}
+    gate = make_gate(service.address, own.gateway_key, action=lambda asked: asked.path.strip("/"))
+    headers = {"X-Service-Cert-Serial": own.serial, "X-Service-Action": "read"}
 
     refused, again = ask(gate, "/write", headers), ask(gate, "/write", headers)
 
     assert (refused.status, refused.body) == (again.status, again.body) == (403, {"error": "Scope violation"})
-    stored = BehaviorEvent.objects.filter(agent_id=guarded.agent.id)
+    stored = BehaviorEvent.objects.filter(agent_id=own.agent.id)
     assert [event.action_type for event in stored] == ["unauthorized_access_attempt"]
     assert ask(gate, "/read", headers).status == 200
 
 
-@pytest.mark.parametrize(
-    ("raw_path", "status"), [(b"/public/info", 200), (b"/public%2Finfo", 401), (b"/public/%69nfo", 401)]
-)
-def test_excluded_path_is_open_as_it_is_written_alone(
-    service: Service, guarded: Guarded, make_gate: MakeGate, raw_path: bytes, status: int
-) -> None:
-    gate = make_gate(service.address, guarded.gateway_key, action="read", excluded=("/public/info",))
-    scope = {"type": "http", "method": "GET", "path": "/public/info", "raw_path": raw_path, "headers": HOST}
+def sent_by(gate: Gate, scope: Scope) -> list[Any]:
+    """What the application behind the gate answers to an empty request."""
     sent: list[Any] = []
 
     async def send(message: Any) -> None:
@@ -97,23 +92,36 @@ def test_excluded_path_is_open_as_it_is_written_alone(
         await gate.aclose()
 
     asyncio.run(play())
+    return sent
+
+
+@pytest.mark.parametrize(
+    ("raw_path", "status"), [(b"/public/info", 200), (b"/public%2Finfo", 401), (b"/public/%69nfo", 401)]
+)
+def test_excluded_path_is_open_as_it_is_written_alone(
+    service: Service, guarded: Guarded, make_gate: MakeGate, raw_path: bytes, status: int
+) -> None:
+    gate = make_gate(service.address, guarded.gateway_key, action="read", excluded=("/public/info",))
+    scope = {"type": "http", "method": "GET", "path": "/public/info", "raw_path": raw_path, "headers": HOST}
+
+    sent = sent_by(gate, scope)
 
     assert sent[0]["status"] == status
 
 
 def test_refusal_names_the_approval_whose_receipt_lets_the_request_pass_once(
-    service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate, settings: Any
+    service: Service, own: Guarded, ask: Ask, make_gate: MakeGate, settings: Any
 ) -> None:
     settings.TOKEN_ISSUER = service.address
-    gate = make_gate(service.address, guarded.gateway_key, action="read")
-    headers = {"X-Service-Cert-Serial": guarded.serial}
+    gate = make_gate(service.address, own.gateway_key, action="read")
+    headers = {"X-Service-Cert-Serial": own.serial}
     with environments.use(Environment.LIVE):
-        make_policy(guarded.tenant, always_ask=["read"])
+        make_policy(own.tenant, always_ask=["read"])
 
     refused = ask(gate, "/orders", headers)
     with environments.use(Environment.LIVE):
         decide(Approval.objects.get(id=refused.headers["x-service-approval"]))
-    with Client(service.address, make_key(guarded.tenant)) as client:
+    with Client(service.address, make_key(own.tenant)) as client:
         receipt = client.wait_for_approval(refused.headers["x-service-approval"]).receipt
     assert receipt is not None
     approved = {**headers, "X-Service-Approval": receipt}
@@ -149,7 +157,7 @@ def test_without_a_decision_it_is_503(
     service: Service, guarded: Guarded, ask: Ask, make_gate: MakeGate, fate: Any
 ) -> None:
     with between(service.address, fate) as way:
-        gate = make_gate(way.address, guarded.gateway_key, action="read", timeout=1.0)
+        gate = make_gate(way.address, guarded.gateway_key, action="read", timeout=0.5)
         found = ask(gate, "/orders", {"X-Service-Cert-Serial": guarded.serial})
 
     assert (found.status, found.body) == (503, AWAY)
@@ -173,19 +181,8 @@ def test_refused_websocket_is_closed_before_it_is_accepted(
 ) -> None:
     gate = make_gate(service.address, guarded.gateway_key, action="read")
     scope = {"type": "websocket", "path": "/ws", "headers": [], "query_string": b"", "scheme": "ws"}
-    sent: list[Any] = []
 
-    async def receive() -> Any:
-        return {"type": "websocket.connect"}
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    async def play() -> None:
-        await AsgiGate(asgi_app, gate)(scope, receive, send)
-        await gate.aclose()
-
-    asyncio.run(play())
+    sent = sent_by(gate, scope)
 
     assert [(message["type"], message["code"]) for message in sent] == [("websocket.close", 1008)]
 

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 from typing import Final
-from uuid import uuid4
 
 import pytest
 from django.conf import settings
@@ -27,7 +26,8 @@ from tenancy.models import Tenant
 from tenancy.tests.factories import make_key, make_tenant
 from tests.packaging.test_wheel_drill import run
 from tests.served import Service
-from webhooks.sending.signature import new_secret, sign, sign_standard
+from tests.verify.test_messages import delivery
+from webhooks.sending.signature import new_secret
 
 PACKAGE: Final = Path(settings.BASE_DIR) / FOLDER
 NODE: Final = shutil.which("node")
@@ -48,17 +48,10 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def delivery() -> str:
+def signed_delivery() -> str:
     """A webhook's delivery as the service signs it, with the secret."""
-    secret, name, sent_at = new_secret(), str(uuid4()), int(now().timestamp())
-    event = {"id": name, "event": "webhook.test", "created_at": now().isoformat(), "data": {}}
-    body = json.dumps(event).encode()
-    headers = {
-        "X-Service-Signature": sign(body, secret),
-        "webhook-id": name,
-        "webhook-timestamp": str(sent_at),
-        "webhook-signature": sign_standard(body, secret, message_id=name, timestamp=sent_at),
-    }
+    secret = new_secret()
+    body, headers = delivery(secret, at=now(), event="webhook.test")
     return json.dumps({"secret": secret, "headers": headers, "body": body.decode()})
 
 
@@ -99,7 +92,7 @@ def test_own_tests_pass(package: Path, service: Service, monkeypatch: pytest.Mon
         "AGENTID_BASE_URL": service.address,
         "AGENTID_API_KEY": key,
         "AGENTID_GATEWAY_KEY": gateway_key,
-        "AGENTID_DELIVERY": delivery(),
+        "AGENTID_DELIVERY": signed_delivery(),
         "AGENTID_ATTENDED": "1",
     }
 

@@ -63,7 +63,7 @@ def test_events_wait_while_the_service_is_away_and_arrive_in_order(
     for number in range(1_100):
         away.report("data_access", {"n": number})
 
-    assert not away.close(0.5)
+    assert not away.close(0)
 
     assert len(files(spool)) <= 4  # few files, though each was open to more
     back = make_reporter(service.address)
@@ -73,15 +73,21 @@ def test_events_wait_while_the_service_is_away_and_arrive_in_order(
     assert files(spool) == []
 
 
+def keys_of_one(service: Service, make_reporter: MakeReporter, answer: Canned) -> list[str]:
+    """Report one event, whose first try gets this answer; the keys of its tries, once it is sent."""
+    with between(service.address, answer, Fate.PASSED) as way:
+        reporter = make_reporter(way.address)
+        reporter.report("data_access", {"n": 1})
+        assert reporter.flush(60)
+    return way.keys
+
+
 def test_retry_after_is_honoured_and_keeps_the_event(
     service: Service, reported: Reported, make_reporter: MakeReporter
 ) -> None:
-    refused = Canned(429, headers={"Retry-After": "1"})
-    with between(service.address, refused, Fate.PASSED) as way:
-        reporter = make_reporter(way.address)
-        began = time.monotonic()
-        reporter.report("data_access", {"n": 1})
-        assert reporter.flush(60)
+    began = time.monotonic()
+
+    keys_of_one(service, make_reporter, Canned(429, headers={"Retry-After": "1"}))
 
     assert time.monotonic() - began >= 1
     assert reported.numbers() == [1]
@@ -91,10 +97,7 @@ def test_retry_after_is_honoured_and_keeps_the_event(
 def test_what_a_proxy_says_drops_nothing(
     service: Service, reported: Reported, make_reporter: MakeReporter, status: int
 ) -> None:
-    with between(service.address, Canned(status, b"<h1>proxy</h1>"), Fate.PASSED) as way:
-        reporter = make_reporter(way.address)
-        reporter.report("data_access", {"n": 1})
-        assert reporter.flush(60)
+    keys_of_one(service, make_reporter, Canned(status, b"<h1>proxy</h1>"))
 
     assert reported.numbers() == [1]
 
@@ -104,13 +107,11 @@ def test_single_events_that_the_service_could_not_store_are_sent_again_under_ano
     service: Service, reported: Reported, make_reporter: MakeReporter, status: int
 ) -> None:
     answer = Canned(200, b'{"data": [{"status": %d, "error": "later"}]}' % status)
-    with between(service.address, answer, Fate.PASSED) as way:
-        reporter = make_reporter(way.address)
-        reporter.report("data_access", {"n": 1})
-        assert reporter.flush(60)
+
+    first, second = keys_of_one(service, make_reporter, answer)
 
     assert reported.numbers() == [1]
-    assert way.keys == [way.keys[0], f"{way.keys[0]}.r"]
+    assert second == f"{first}.r"
 
 
 @pytest.mark.parametrize(
@@ -192,7 +193,7 @@ def test_torn_and_spoiled_files_cost_only_their_own_lines(
     away = make_reporter(NOBODY)
     for number in range(4):
         away.report("data_access", {"n": number})
-    away.close(0.5)
+    away.close(0)
     path, *more = files(spool)
     lines = b"".join(each.read_bytes() for each in (path, *more)).split(b"\n")
     for each in more:
@@ -227,7 +228,7 @@ def test_what_could_be_doubled_is_set_aside(  # the service would not recognise 
 ) -> None:
     away = make_reporter(NOBODY)
     away.report("data_access", {"n": 1})
-    away.close(0.5)
+    away.close(0)
     tried(spool, at=time.time() - hours_ago * 3600, sender=sender_of(api_key or reported.api_key))
 
     back = make_reporter(service.address)
@@ -245,7 +246,7 @@ def test_another_key_sends_what_never_got_through(
 ) -> None:
     away = make_reporter(NOBODY, api_key="service_live_another")
     away.report("data_access", {"n": 1})
-    away.close(0.5)
+    away.close(0)
 
     back = make_reporter(service.address)
     back.flush(0)

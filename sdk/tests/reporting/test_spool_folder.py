@@ -2,22 +2,13 @@
 
 import os
 import stat
-import subprocess
-import sys
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-import agentid
 from agentid.reporting.spool import Spool
-from compliance.tests.waiting import eventually
-from tests.between import Fate, between
-from tests.conftest import MakeReporter, Reported
-from tests.served import Service
 
-SCRIPT = Path(__file__).with_name("reporting_alone.py")
 OTHER_USER = 65_534
 
 
@@ -131,61 +122,3 @@ def test_rest_that_a_killed_process_wrote_is_sent_once(tmp_path: Path) -> None:
     second.settle(rest)
     assert second.next() is None
     second.close()
-
-
-def reporting(address: str, reported: Reported, folder: Path, *, first: int) -> "subprocess.Popen[str]":
-    """A process that reports numbered events until its standard input ends."""
-    command = [sys.executable, str(SCRIPT), address, reported.api_key, str(reported.agent.id)]
-    return subprocess.Popen(
-        [*command, str(folder), str(first), "400"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"PYTHONPATH": str(Path(agentid.__file__).parents[1])},
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.drill
-def test_processes_with_one_folder_lose_and_double_nothing(
-    service: Service, reported: Reported, make_reporter: MakeReporter, tmp_path: Path
-) -> None:
-    """Two report at once while answers are lost; a third's events wait in the folder from before."""
-    before = make_reporter("http://127.0.0.1:9")
-    for number in range(600):
-        before.report("data_access", {"n": number})
-    assert not before.close(0.3)
-    folder = tmp_path / "spool"
-
-    with between(service.address, Fate.ANSWER_LOST, Fate.ANSWER_LOST, Fate.PASSED) as way:
-        with (
-            reporting(way.address, reported, folder, first=10_000) as one,
-            reporting(way.address, reported, folder, first=20_000) as other,
-        ):
-            for process in (one, other):
-                reported_by(process, at_least=120)
-            said = [reported_by(process) for process in (one, other)]
-        last = make_reporter(service.address)
-        assert eventually(lambda: len(list(folder.rglob("*.ndjson"))) == 0, seconds=60)
-        assert last.flush(60)
-
-    stored = Counter(reported.numbers())
-    wanted = [*range(600), *range(10_000, 10_000 + said[0]), *range(20_000, 20_000 + said[1])]
-    assert [number for number, times in stored.items() if times > 1] == []
-    assert sorted(set(wanted) - set(stored)) == []
-
-
-def reported_by(process: "subprocess.Popen[str]", *, at_least: int | None = None) -> int:
-    """How many events a process has reported, once they are `at_least` so many; by default at its end."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    if at_least is None:
-        process.stdin.close()
-    found = 0
-    for line in process.stdout:
-        found = int(line.split()[0])
-        if at_least is not None and found >= at_least:
-            return found
-    assert process.wait(60) == 0
-    assert at_least is None, "the process ended early"
-    return found

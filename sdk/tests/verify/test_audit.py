@@ -2,7 +2,6 @@
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -19,6 +18,7 @@ from agentid.verify import (
 from auditlog.tests.factories import seal_and_sign
 from compliance.core import environments
 from compliance.core.environments import Environment
+from tests.verify.test_certificates import reason_of
 
 
 @pytest.fixture
@@ -34,12 +34,6 @@ def proof(client: Client) -> str:
 @pytest.fixture
 def trust(client: Client, proof: str) -> LogTrust:
     return LogTrust(tuple(client.audit_log.keys().split()))
-
-
-def reason_of(call: Callable[[], object]) -> Reason:
-    with pytest.raises(NotValid) as refused:
-        call()
-    return refused.value.reason
 
 
 def test_entry_is_as_it_was_sealed(proof: str, trust: LogTrust) -> None:

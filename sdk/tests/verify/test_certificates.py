@@ -73,34 +73,34 @@ def test_certificate_states_who_the_agent_is(certificate: Certificate, trusted: 
 
 
 def test_list_says_whether_it_is_revoked(
-    client: Client, certificate: Certificate, trusted: TrustedAuthorities
+    client: Client, own: Certificate, trusted: TrustedAuthorities
 ) -> None:
-    found = check(certificate, trusted)
+    found = check(own, trusted)
     publish()
     before = lists_of(client, found)
-    check(certificate, trusted, before)
+    check(own, trusted, before)
 
-    client.certificates.revoke(certificate.id, reason="keyCompromise")
+    client.certificates.revoke(own.id, reason="keyCompromise")
     publish()
 
-    assert reason_of(lambda: check(certificate, trusted, lists_of(client, found))) is Reason.REVOKED
+    assert reason_of(lambda: check(own, trusted, lists_of(client, found))) is Reason.REVOKED
 
 
 def test_responder_says_whether_it_is_revoked(
-    client: Client, certificate: Certificate, trusted: TrustedAuthorities
+    client: Client, own: Certificate, trusted: TrustedAuthorities
 ) -> None:
-    found = check(certificate, trusted)
+    found = check(own, trusted)
 
     def asked() -> OcspAnswer:
         question = OcspQuestion.about(found.certificate, found.issuer)
         return OcspAnswer(client.authorities.ocsp(question.request), question.nonce)
 
     good = asked()
-    check(certificate, trusted, good)
-    client.certificates.revoke(certificate.id, reason="keyCompromise")
+    check(own, trusted, good)
+    client.certificates.revoke(own.id, reason="keyCompromise")
 
-    assert reason_of(lambda: check(certificate, trusted, asked())) is Reason.REVOKED
-    assert reason_of(lambda: check(certificate, trusted, replace(good, nonce=b"other"))) is Reason.WRONG_NONCE
+    assert reason_of(lambda: check(own, trusted, asked())) is Reason.REVOKED
+    assert reason_of(lambda: check(own, trusted, replace(good, nonce=b"other"))) is Reason.WRONG_NONCE
     later = now() + timedelta(hours=1)
     assert reason_of(lambda: good.check(found.certificate, issuer=found.issuer, now=later)) is Reason.STALE
 

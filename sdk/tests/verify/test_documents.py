@@ -19,25 +19,15 @@ from agentid.verify import (
     VerifiedCertificate,
     canonical,
     verify_card,
-    verify_certificate,
     verify_message_jws,
 )
+from tests.verify.conftest import certified
 from tests.verify.test_certificates import reason_of
 
 PAYLOAD = {"order": 1, "price": 1e21, "größe": "naïve"}
 AUDIENCE = "https://broker.example"
+CARD = {"url": "https://agents.example/a"}
 STRANGER = rsa.generate_private_key(65537, 2048)
-
-
-def certified(client: Client, trusted: TrustedAuthorities, name: str = "signer") -> VerifiedCertificate:
-    agent = client.agents.register(
-        name=name,
-        model_hash="sha256:0",
-        metadata={"permitted_actions": ["read"]},
-        agent_card={"url": "https://agents.example/a"},
-    )
-    pem = client.agents.certify(agent.id).certificate_pem
-    return verify_certificate(pem, trusted=trusted, revocation=None, now=datetime.now(UTC))
 
 
 def header_of(jws: str) -> dict[str, Any]:
@@ -104,7 +94,7 @@ def test_forged_jws_are_refused(client: Client, trusted: TrustedAuthorities) -> 
 
 @pytest.fixture
 def signer(client: Client, trusted: TrustedAuthorities) -> VerifiedCertificate:
-    return certified(client, trusted)
+    return certified(client, trusted, agent_card=CARD)
 
 
 Check = Callable[..., VerifiedCard]
@@ -126,7 +116,7 @@ def test_card_is_verified_by_the_certificate_of_its_did(
     client: Client, signer: VerifiedCertificate, check: Check, trusted: TrustedAuthorities
 ) -> None:
     card = dict(client.agents.card(signer.identity.did))
-    other = certified(client, trusted, "other")
+    other = certified(client, trusted, "other", agent_card=CARD)
 
     found = check(card)
 
@@ -169,7 +159,7 @@ def test_did_document_brings_no_key_of_a_stranger(
     """A resolver that lies can withhold a key, but not put another agent's, or its own, in its place."""
     card = dict(client.agents.card(signer.identity.did))
     document: Any = copy.deepcopy(dict(client.agents.resolve(signer.identity.did)))
-    other = certified(client, trusted, "other")
+    other = certified(client, trusted, "other", agent_card=CARD)
     theirs: Any = client.agents.resolve(other.identity.did)
     own = document["didDocument"]["verificationMethod"][0]["publicKeyJwk"]
 

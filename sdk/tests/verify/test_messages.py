@@ -9,34 +9,17 @@ from uuid import uuid4
 import pytest
 
 from agentid import Client
-from agentid.verify import (
-    NotValid,
-    Reason,
-    TrustedAuthorities,
-    VerifiedCertificate,
-    canonical,
-    verify_certificate,
-    verify_message,
-    verify_webhook,
-)
+from agentid.verify import NotValid, Reason, TrustedAuthorities, canonical, verify_message, verify_webhook
 from certificates.tests.test_canonical_vectors import FROM_NODE, NUMBERS
+from tests.verify.conftest import certified
 from webhooks.sending.signature import new_secret, sign, sign_standard
 
 PAYLOAD = {"order": 1, "price": 1e21, "größe": "naïve 😀", "nested": [None, True, {"b": 1, "a": 0.1}]}
 NOW = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 
 
-def signer(client: Client) -> VerifiedCertificate:
-    agent = client.agents.register(name="signer", model_hash="sha256:0")
-    pem = client.agents.certify(agent.id).certificate_pem
-    listed = client.authorities.list()
-    roots = "".join(each.pem for each in listed.certificates if each.role == "root")
-    trusted = TrustedAuthorities.of_pem(roots, listed.chain_pem)
-    return verify_certificate(pem, trusted=trusted, revocation=None, now=datetime.now(UTC))
-
-
-def test_message_counts_for_its_payload_and_signer_only(client: Client) -> None:
-    first, second = signer(client), signer(client)
+def test_message_counts_for_its_payload_and_signer_only(client: Client, trusted: TrustedAuthorities) -> None:
+    first, second = certified(client, trusted), certified(client, trusted)
     signature = client.messages.sign(first.agent_id, payload=PAYLOAD).signature
 
     verify_message(json.loads(json.dumps(PAYLOAD)), signature, signer=first)

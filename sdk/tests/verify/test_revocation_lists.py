@@ -1,7 +1,7 @@
 """The lists that the service publishes: full, by shard and as deltas, alone and combined."""
 
+from collections.abc import Callable
 from datetime import timedelta
-from functools import partial
 from urllib.parse import urlsplit
 
 import pytest
@@ -11,23 +11,40 @@ from django.conf import settings
 
 from agentid import Client
 from agentid.client.generated.results import Certificate
-from agentid.verify import Reason, RevocationLists, TrustedAuthorities, VerifiedCertificate
+from agentid.verify import NotValid, Reason, RevocationLists, TrustedAuthorities, VerifiedCertificate
 from certificates.lists.crl import DELTA, CrlWindow, ListScope, build_crl
 from certificates.models import Certificate as StoredCertificate
 from certificates.models import CertificateAuthority
 from certificates.pki.reasons import encode_entry
 from compliance.core.clock import now as service_now
 from compliance.keys.registry import rsa_private_key
-from tests.verify.test_certificates import check, publish, reason_of
+from tests.verify.test_certificates import check, publish
 
 FULL = "full"
 
 
 @pytest.fixture
-def found(certificate: Certificate, trusted: TrustedAuthorities) -> VerifiedCertificate:
-    """The certificate, verified but for its revocation; on no list."""
+def found(own: Certificate, trusted: TrustedAuthorities) -> VerifiedCertificate:
+    """A certificate, verified but for its revocation; on no list."""
     publish()
-    return check(certificate, trusted)
+    return check(own, trusted)
+
+
+Judge = Callable[..., Reason | None]
+
+
+@pytest.fixture
+def judge(own: Certificate, trusted: TrustedAuthorities) -> Judge:
+    """Say why the certificate is refused by lists, if it is."""
+
+    def reason(*lists: bytes) -> Reason | None:
+        try:
+            check(own, trusted, RevocationLists.of(*lists))
+        except NotValid as refused:
+            return refused.reason
+        return None
+
+    return reason
 
 
 @pytest.fixture
@@ -68,57 +85,53 @@ def number_of(octets: bytes) -> int:
 
 
 def test_shard_tells_of_its_certificates_only(
-    client: Client, certificate: Certificate, trusted: TrustedAuthorities, found: VerifiedCertificate
+    client: Client, own: Certificate, judge: Judge, found: VerifiedCertificate
 ) -> None:
-    own = shard_of(found)
-    other = str((int(own) + 1) % settings.CRL_SHARDS)
-    check(certificate, trusted, RevocationLists.of(published(client, found, own)))
+    mine = shard_of(found)
+    other = str((int(mine) + 1) % settings.CRL_SHARDS)
+    assert judge(published(client, found, mine)) is None
 
-    client.certificates.revoke(certificate.id, reason="keyCompromise")
+    client.certificates.revoke(own.id, reason="keyCompromise")
     publish()
-    shard, neighbour = (published(client, found, part) for part in (own, other))
+    shard, neighbour = (published(client, found, part) for part in (mine, other))
 
-    assert reason_of(lambda: check(certificate, trusted, RevocationLists.of(shard))) is Reason.REVOKED
-    assert reason_of(lambda: check(certificate, trusted, RevocationLists.of(neighbour))) is Reason.NOT_COVERED
+    assert judge(shard) is Reason.REVOKED
+    assert judge(neighbour) is Reason.NOT_COVERED
 
 
 def test_delta_adds_to_the_list_before_it(
-    client: Client, certificate: Certificate, trusted: TrustedAuthorities, found: VerifiedCertificate
+    client: Client, own: Certificate, judge: Judge, found: VerifiedCertificate
 ) -> None:
     full, shard = (published(client, found, part) for part in (FULL, shard_of(found)))
-    client.certificates.revoke(certificate.id, reason="keyCompromise")
+    client.certificates.revoke(own.id, reason="keyCompromise")
     publish()
     delta = published(client, found, DELTA)
 
-    check(certificate, trusted, RevocationLists.of(full))
-    for each in (RevocationLists.of(*given) for given in ((full, delta), (delta, full), (shard, delta))):
-        assert reason_of(partial(check, certificate, trusted, each)) is Reason.REVOKED
-    assert reason_of(lambda: check(certificate, trusted, RevocationLists.of(delta))) is Reason.NOT_COVERED
+    assert judge(full) is None
+    for lists in ((full, delta), (delta, full), (shard, delta)):
+        assert judge(*lists) is Reason.REVOKED
+    assert judge(delta) is Reason.NOT_COVERED
 
 
 def test_delta_ends_a_hold_on_the_list_that_it_continues(
-    client: Client, certificate: Certificate, trusted: TrustedAuthorities, found: VerifiedCertificate
+    client: Client, own: Certificate, judge: Judge, found: VerifiedCertificate
 ) -> None:
-    client.agents.suspend(certificate.agent_id, reason="looked at")
+    client.agents.suspend(own.agent_id, reason="looked at")
     publish()
     full, shard = (published(client, found, part) for part in (FULL, shard_of(found)))
-    client.agents.reinstate(certificate.agent_id, reason="nothing found")
+    client.agents.reinstate(own.agent_id, reason="nothing found")
     publish()
     delta = published(client, found, DELTA)
 
-    assert reason_of(lambda: check(certificate, trusted, RevocationLists.of(full))) is Reason.REVOKED
-    check(certificate, trusted, RevocationLists.of(full, delta))
+    assert judge(full) is Reason.REVOKED
+    assert judge(full, delta) is None
     # A shard has another scope than the delta (RFC 5280 §5.2.4).
-    assert reason_of(lambda: check(certificate, trusted, RevocationLists.of(shard, delta))) is Reason.REVOKED
-    check(certificate, trusted, RevocationLists.of(shard, published(client, found, FULL)))
+    assert judge(shard, delta) is Reason.REVOKED
+    assert judge(shard, published(client, found, FULL)) is None
 
 
 def test_delta_of_a_later_base_only_revokes(
-    client: Client,
-    certificate: Certificate,
-    trusted: TrustedAuthorities,
-    found: VerifiedCertificate,
-    authority: CertificateAuthority,
+    client: Client, judge: Judge, found: VerifiedCertificate, authority: CertificateAuthority
 ) -> None:
     full = published(client, found, FULL)
     serial, number = found.certificate.serial_number, number_of(full)
@@ -133,35 +146,29 @@ def test_delta_of_a_later_base_only_revokes(
     listed = signed(authority, held, number=number)
     gone, back = (signed(authority, each, number=number + 3, base=number + 2) for each in (revoked, ended))
 
-    assert reason_of(lambda: check(certificate, trusted, RevocationLists.of(full, gone))) is Reason.REVOKED
-    assert reason_of(lambda: check(certificate, trusted, RevocationLists.of(listed, back))) is Reason.REVOKED
+    assert judge(full, gone) is Reason.REVOKED
+    assert judge(listed, back) is Reason.REVOKED
     continuing = signed(authority, ended, number=number + 1, base=1)
-    check(certificate, trusted, RevocationLists.of(listed, continuing))
+    assert judge(listed, continuing) is None
 
 
 def test_stale_and_changed_deltas_are_refused(
-    client: Client,
-    certificate: Certificate,
-    trusted: TrustedAuthorities,
-    found: VerifiedCertificate,
-    authority: CertificateAuthority,
+    client: Client, judge: Judge, found: VerifiedCertificate, authority: CertificateAuthority
 ) -> None:
     full, delta = (published(client, found, part) for part in (FULL, DELTA))
     old = signed(authority, number=number_of(full) + 1, base=1, ages=timedelta(hours=2))
     spoilt = delta[:-1] + bytes([delta[-1] ^ 1])
     elsewhere = signed(authority, number=number_of(full) + 1, base=1, url="https://elsewhere.example/crl")
 
-    assert reason_of(lambda: check(certificate, trusted, RevocationLists.of(full, old))) is Reason.STALE
-    assert reason_of(lambda: check(certificate, trusted, RevocationLists.of(full, spoilt))) is (
-        Reason.INVALID_SIGNATURE
-    )
+    assert judge(full, old) is Reason.STALE
+    assert judge(full, spoilt) is Reason.INVALID_SIGNATURE
     # One of other certificates says nothing of this one.
-    check(certificate, trusted, RevocationLists.of(full, elsewhere))
+    assert judge(full, elsewhere) is None
 
 
 def test_lists_are_read_as_pem_too(
-    client: Client, certificate: Certificate, trusted: TrustedAuthorities, found: VerifiedCertificate
+    client: Client, own: Certificate, judge: Judge, found: VerifiedCertificate
 ) -> None:
     pem = x509.load_der_x509_crl(published(client, found, FULL)).public_bytes(Encoding.PEM)
 
-    check(certificate, trusted, RevocationLists.of(pem))
+    assert judge(pem) is None

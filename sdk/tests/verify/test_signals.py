@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from agentid.verify import (
     TokenRules,
     VerifiedToken,
     verify_signal,
+    verify_token,
 )
 from agentid.verify.key_sets import KeyAges
 from compliance.core import environments
@@ -29,8 +31,10 @@ from signals.models import Signal
 from signals.tests.factories import derive
 from tests.conftest import Reported
 from tests.verify.test_tokens import AUDIENCE, CHAIN, HEADER, KEYS, NOW, signed
+from tests.verify.test_tokens import CLAIMS as TOKEN_CLAIMS
+from tests.verify.test_tokens import RULES as TOKEN_RULES
 
-AGENT = "0193d2a4-7b5e-7cc3-98c4-dc0c0c073990"
+AGENT = "0193d2a4-7b5e-7cc3-98c4-dc0c0c073991"
 RULES = SignalRules("https://service.example", "https://gateway.example")
 SET_HEADER = {**HEADER, "typ": "secevent+jwt"}
 SESSION, CREDENTIAL = SignalKind.SESSION_REVOKED.value, SignalKind.CREDENTIAL_CHANGE.value
@@ -125,25 +129,9 @@ def test_forged_signals_are_refused(token: str, reason: Reason) -> None:
     assert refused.value.reason is reason
 
 
-def a_token(*, issued: int = AT, **more: Any) -> VerifiedToken:
-    claims = {"via": more.pop("via", [])}
-    found: dict[str, Any] = {
-        "token_id": "t9",
-        "agent_id": "other",
-        "chain": (),
-        "scope": frozenset(),
-        "issued_at": datetime.fromtimestamp(issued, UTC),
-        "expires_at": NOW + timedelta(hours=1),
-        "environment": "live",
-        "audience": None,
-        "certificate_serial": None,
-        "bound_to": None,
-        "root_issuer": None,
-        "status_uri": None,
-        "status_index": None,
-        "claims": claims,
-    }
-    return VerifiedToken(**{**found, **more})
+def a_token(*, issued: int = AT, via: object = (), **more: Any) -> VerifiedToken:
+    found = verify_token(signed(TOKEN_CLAIMS), keys=KEYS, rules=TOKEN_RULES, now=NOW)
+    return replace(found, issued_at=datetime.fromtimestamp(issued, UTC), claims={"via": via}, **more)
 
 
 def test_stopped_agent_ends_its_tokens_until_then_and_those_that_came_of_them() -> None:

@@ -49,11 +49,11 @@ class ReportingProcessor(SpanProcessor):
             return
         if operation == TOOL:
             action_type = self._tools.get(str(attributes.get("gen_ai.tool.name")), action_type)
-        conversation = attributes.get("gen_ai.conversation.id")
+        conversation, began = attributes.get("gen_ai.conversation.id"), span.start_time
         self._reporter.report(
             action_type,
             details_of(span),
-            occurred_at=_moment(span.start_time),
+            occurred_at=None if began is None else datetime.fromtimestamp(began / 1e9, UTC),
             session_id=str(conversation) if conversation is not None else None,
         )
 
@@ -72,7 +72,3 @@ def details_of(span: ReadableSpan) -> dict[str, Any]:
     if span.context is not None:
         found["trace_id"] = format(span.context.trace_id, "032x")
     return found
-
-
-def _moment(nanoseconds: int | None) -> datetime | None:
-    return None if nanoseconds is None else datetime.fromtimestamp(nanoseconds / 1e9, UTC)

@@ -2,20 +2,14 @@
 
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
-from contextlib import (
-    AbstractAsyncContextManager,
-    AbstractContextManager,
-    asynccontextmanager,
-    contextmanager,
-)
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, Required, Self, TypedDict, Unpack, overload
+from typing import Any, Final, Required, Self, TypedDict, Unpack
 
 from agentid.client.generated.operations import Operations
 from agentid.client.generated.results import AccessDecision, AccessReason, ApprovalDetail, WaitingApproval
-from agentid.client.transport import AsyncTransport, Transport, completed, settled
+from agentid.client.transport import completed, settled
 from agentid.errors import (
     ApprovalExpired,
     ApprovalTimedOut,
@@ -121,8 +115,7 @@ async def allowed(
         approval_id = decision.approval.id
         found = await decided(client, approval_id, seconds)
         if found.receipt is None:
-            kind, text = _ended(found)
-            raise kind(text, decision_id=decision.decision_id, approval_id=approval_id)
+            raise _refusal(found, decision.decision_id)
         again = evaluation(agent_id, action, act, found.receipt)
         decision = Decision.of(await settled(evaluate(**again)))
     if not decision.decision:
@@ -133,45 +126,34 @@ async def allowed(
     return decision
 
 
-def _ended(approval: ApprovalDetail) -> tuple[type[NotAllowed], str]:
+def _refusal(approval: ApprovalDetail, decision_id: str) -> NotAllowed:
     """Why an approval has no receipt."""
+    kind: type[NotAllowed] = Denied
+    text = f"the approval is {approval.status}" + (f": {approval.note}" if approval.note else "")
     if approval.status == PENDING:
-        return ApprovalTimedOut, "nobody has decided yet"
-    if approval.status == EXPIRED:
-        return ApprovalExpired, "the approval has expired"
-    return Denied, f"the approval is {approval.status}" + (f": {approval.note}" if approval.note else "")
+        kind, text = ApprovalTimedOut, "nobody has decided yet"
+    elif approval.status == EXPIRED:
+        kind, text = ApprovalExpired, "the approval has expired"
+    return kind(text, decision_id=decision_id, approval_id=approval.id)
 
 
-@contextmanager
-def _asking(ask: Callable[[], Coroutine[Any, Any, Decision]]) -> Iterator[Decision]:
-    yield completed(ask())
+class Asking:
+    """A block that is entered only if the agent may act; `with`, or `async with` for an `AsyncClient`."""
 
+    def __init__(self, ask: Callable[[], Coroutine[Any, Any, Decision]]) -> None:
+        self._ask = ask
 
-@asynccontextmanager
-async def _asking_async(ask: Callable[[], Coroutine[Any, Any, Decision]]) -> AsyncIterator[Decision]:
-    yield await ask()
+    def __enter__(self) -> Decision:
+        return completed(self._ask())
 
+    async def __aenter__(self) -> Decision:
+        return await self._ask()
 
-@overload
-def asking(
-    client: Operations[Transport],
-    agent_id: str,
-    action: str,
-    *,
-    wait_seconds: float | None = None,
-    **act: Unpack[Act],
-) -> AbstractContextManager[Decision]: ...
+    def __exit__(self, *error: object) -> None:
+        pass
 
-
-@overload
-def asking(
-    client: Operations[AsyncTransport],
-    agent_id: str,
-    action: str,
-    *,
-    wait_seconds: float | None = None,
-    **act: Unpack[Act],
-) -> AbstractAsyncContextManager[Decision]: ...
+    async def __aexit__(self, *error: object) -> None:
+        pass
 
 
 def asking(
@@ -181,12 +163,11 @@ def asking(
     *,
     wait_seconds: float | None = None,
     **act: Unpack[Act],
-) -> Any:
+) -> Asking:
     """Enter the block only if the agent may act; with an `AsyncClient` by `async with`. Yields the decision.
 
     If a person is asked, the block waits for the decision until the approval expires, or `wait_seconds`, and
     uses the receipt, which is good once: a block that fails must ask again.
     Raises on entry: Denied, ApprovalExpired, ApprovalTimedOut, and what a call raises.
     """
-    enter = _asking if isinstance(client.transport, Transport) else _asking_async
-    return enter(lambda: allowed(client, agent_id, action, act, wait_seconds))
+    return Asking(lambda: allowed(client, agent_id, action, act, wait_seconds))

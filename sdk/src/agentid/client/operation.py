@@ -197,14 +197,10 @@ class Listing(Operation[P, T]):
     ) -> AsyncGenerator[T]:
         while request is not None:
             answer = json_of(await settled(transport.send(request)))
-            for row in self._rows(answer):
+            kind: Any = tuple[self.result, ...]  # type: ignore[name-defined]
+            for row in read(kind, member(answer, "data"), self.described.__qualname__):
                 yield row
             request = _next(request, member(answer, "next_cursor"))
-
-    def _rows(self, answer: Any) -> tuple[T, ...]:
-        kind: Any = tuple[self.result, ...]  # type: ignore[name-defined]
-        found: tuple[T, ...] = read(kind, member(answer, "data"), self.described.__qualname__)
-        return found
 
 
 def operation(

@@ -8,8 +8,8 @@ from typing import Any, Final, Literal, Self, TypedDict, Unpack
 from agentid import jose
 from agentid.client.deciding import Act, Decision, decided, evaluation
 from agentid.client.generated.operations import Operations
-from agentid.client.generated.results import ApprovalDetail, Metadata
-from agentid.client.transport import AsyncTransport, Configuration, Prove, Transport, completed
+from agentid.client.generated.results import ApprovalDetail
+from agentid.client.transport import AsyncTransport, Configuration, Prove, Transport, completed, settled
 from agentid.errors import ConfigurationError, NotValid, UnexpectedAnswer
 from agentid.jose import DELEGATION, HEADER_NAMES
 
@@ -88,11 +88,7 @@ class Client(Operations[Transport]):
         With `subject_token` by exchange (RFC 8693), with `chain` by delegation.
         Raises: ConfigurationError, and what a call raises.
         """
-        if _is_exchange(wanted):
-            return ObtainedToken.of(
-                self.oauth.exchange(**_exchange(agent_id, wanted, self.oauth.metadata())).access_token
-            )
-        return ObtainedToken.of(self.delegation.issue(agent_id, **_delegation(wanted)).token)
+        return completed(_obtained(self, agent_id, wanted))
 
     def decide(
         self, agent_id: str, action: str, *, approval: str | None = None, **act: Unpack[Act]
@@ -128,10 +124,7 @@ class AsyncClient(Operations[AsyncTransport]):
 
     async def obtain_token(self, agent_id: str, **wanted: Unpack[Wanted]) -> ObtainedToken:
         """`Client.obtain_token`, awaited."""
-        if _is_exchange(wanted):
-            arguments = _exchange(agent_id, wanted, await self.oauth.metadata())
-            return ObtainedToken.of((await self.oauth.exchange(**arguments)).access_token)
-        return ObtainedToken.of((await self.delegation.issue(agent_id, **_delegation(wanted))).token)
+        return await _obtained(self, agent_id, wanted)
 
     async def decide(
         self, agent_id: str, action: str, *, approval: str | None = None, **act: Unpack[Act]
@@ -153,30 +146,32 @@ class AsyncClient(Operations[AsyncTransport]):
         await self.close()
 
 
-def _is_exchange(wanted: Wanted) -> bool:
-    """Whether a subject's token is exchanged, not a chain delegated. Raises: ConfigurationError."""
+async def _obtained(client: Operations[Any], agent_id: str, wanted: Wanted) -> ObtainedToken:
+    """Exchange a subject's token with the agent as the actor, or delegate a chain.
+
+    Raises: ConfigurationError, and what a call raises.
+    """
     is_exchange = wanted.get("subject_token") is not None
     if is_exchange == (wanted.get("chain") is not None):
         raise ConfigurationError("give either subject_token or chain")
-    if is_exchange and (wanted.get("ttl_seconds") is not None or wanted.get("parent_token") is not None):
+    if not is_exchange:
+        given = {name: value for name, value in wanted.items() if not name.startswith("subject_token")}
+        return ObtainedToken.of((await settled(client.delegation.issue(agent_id, **given))).token)
+    if wanted.get("ttl_seconds") is not None or wanted.get("parent_token") is not None:
         raise ConfigurationError("ttl_seconds and parent_token belong to a chain")
-    return is_exchange
-
-
-def _exchange(agent_id: str, wanted: Wanted, metadata: Metadata) -> dict[str, Any]:
-    """The arguments of an exchange with the agent as the actor. Raises: ConfigurationError."""
-    named = metadata.actor_token_types_supported
+    named = (await settled(client.oauth.metadata())).actor_token_types_supported
     actor_type = next((each for each in named if each.endswith(AGENT_SUFFIX)), None)
     if actor_type is None:
         raise ConfigurationError("the service names no type for agents in its OAuth metadata")
-    return {
-        "subject_token": wanted["subject_token"],
-        "subject_token_type": TYPE_PREFIX + wanted.get("subject_token_type", ID_TOKEN),
-        "actor_token": agent_id,
-        "actor_token_type": actor_type,
-        **{name: wanted.get(name) for name in ("scope", "audience", "proof")},
-    }
-
-
-def _delegation(wanted: Wanted) -> dict[str, Any]:
-    return {name: value for name, value in wanted.items() if not name.startswith("subject_token")}
+    exchanged = await settled(
+        client.oauth.exchange(
+            subject_token=wanted["subject_token"],
+            subject_token_type=TYPE_PREFIX + wanted.get("subject_token_type", ID_TOKEN),
+            actor_token=agent_id,
+            actor_token_type=actor_type,
+            scope=wanted.get("scope"),
+            audience=wanted.get("audience"),
+            proof=wanted.get("proof"),
+        )
+    )
+    return ObtainedToken.of(exchanged.access_token)

@@ -7,7 +7,6 @@ import os
 import re
 import sys
 import tempfile
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,31 +17,18 @@ from agentid.errors import ConfigurationError, NotPermitted
 _PREFIX = re.compile(r"[a-z0-9]+_(live|test)_")
 
 
-@dataclass(frozen=True)
-class Account:
-    """Where the service is, and the key to it."""
+def stored_account(path: Path) -> dict[str, str]:
+    """The stored `base_url` and `api_key`; empty if there are none.
 
-    base_url: str
-    api_key: str = field(repr=False)
-
-    def save(self, path: Path) -> None:
-        """Write the file anew, which only its owner may read."""
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump({"base_url": self.base_url, "api_key": self.api_key}, file)
-        Path(name).replace(path)
-
-    @classmethod
-    def load(cls, path: Path) -> "Account | None":
-        """The stored account, if there is one. Raises: ConfigurationError for a file that is none."""
-        try:
-            found = json.loads(path.read_text("utf-8"))
-            return cls(str(found["base_url"]), str(found["api_key"]))
-        except FileNotFoundError:
-            return None
-        except (ValueError, LookupError, TypeError):
-            raise ConfigurationError(f"{path}: not an account; log in again") from None
+    Raises: ConfigurationError for a file that is none.
+    """
+    try:
+        found = json.loads(path.read_text("utf-8"))
+        return {name: str(found[name]) for name in ("base_url", "api_key")}
+    except FileNotFoundError:
+        return {}
+    except (ValueError, LookupError, TypeError):
+        raise ConfigurationError(f"{path}: not an account; log in again") from None
 
 
 def account_path() -> Path:
@@ -55,11 +41,11 @@ def client_for(given: argparse.Namespace) -> Client:
 
     The stored key is sent only to the address that it was stored with.
     """
-    account = Account.load(account_path())
-    base_url = given.base_url or os.environ.get("AGENTID_BASE_URL") or (account.base_url if account else None)
+    account = stored_account(account_path())
+    base_url = given.base_url or os.environ.get("AGENTID_BASE_URL") or account.get("base_url")
     key = os.environ.get("AGENTID_API_KEY")
-    if key is None and account is not None and base_url == account.base_url:
-        key = account.api_key
+    if key is None and base_url == account.get("base_url"):
+        key = account.get("api_key")
     return Client(base_url, key)
 
 
@@ -75,8 +61,13 @@ def log_in(given: argparse.Namespace, output: Output) -> None:
     with Client(base_url, _ask_key()) as client:
         _check(client)
         configuration = client.transport.configuration
-    Account(configuration.base_url, configuration.api_key or "").save(account_path())
-    output.note(f"kept in {account_path()}")
+    path = account_path()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=path.parent)  # only its owner may read it
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump({"base_url": configuration.base_url, "api_key": configuration.api_key}, file)
+    Path(name).replace(path)
+    output.note(f"kept in {path}")
 
 
 def show(given: argparse.Namespace, output: Output) -> None:

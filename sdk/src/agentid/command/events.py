@@ -54,25 +54,23 @@ def run(given: argparse.Namespace, output: Output) -> None:
 
 
 def follow(client: Client, given: argparse.Namespace) -> Iterator[BehaviorEvent]:
-    """Events without end: the last ones, then each new one once."""
+    """Events without end: the last ones, then each new one once.
+
+    One that comes late is found among the newest hundred.
+    """
     seen: dict[str, None] = {}
-    batch = list(islice(client.events.list(agent_id=given.agent_id, limit=100), given.lines))
+    newest = islice(client.events.list(agent_id=given.agent_id, limit=100), given.lines)
     while True:
+        batch = []
+        for number, event in enumerate(newest):
+            if event.id not in seen:
+                batch.append(event)
+            elif number >= 100:
+                break
         for event in reversed(batch):
             seen[event.id] = None
             yield event
         for old in list(seen)[:-REMEMBERED]:
             del seen[old]
         time.sleep(given.interval)
-        batch = _new(client, given, seen)
-
-
-def _new(client: Client, given: argparse.Namespace, seen: dict[str, None]) -> list[BehaviorEvent]:
-    """The events not seen yet; one that comes late is found among the newest hundred."""
-    found = []
-    for number, event in enumerate(client.events.list(agent_id=given.agent_id, limit=100)):
-        if number >= REMEMBERED or (event.id in seen and number >= 100):
-            break
-        if event.id not in seen:
-            found.append(event)
-    return found
+        newest = islice(client.events.list(agent_id=given.agent_id, limit=100), REMEMBERED)

@@ -2,9 +2,8 @@
 
 import argparse
 import importlib
-import sys
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from agentid.command import accounts, events, verifying
 from agentid.command.output import Output
@@ -20,13 +19,6 @@ from agentid.errors import (
     UnexpectedAnswer,
     Unreachable,
 )
-
-REGISTER: Final[Sequence[Callable[[Any], None]]] = (
-    verifying.register,
-    events.register,
-    accounts.register,
-)
-"""What adds subcommands; each sets `run`, a function of the arguments and the output."""
 
 OK, INVALID, USAGE, NOT_FOUND, REFUSED, AWAY = range(6)
 INTERRUPTED: Final = 130
@@ -75,8 +67,8 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--json", action="store_true", help="write data as JSON, one object a line")
     found.add_argument("--base-url", help="the service's address; else AGENTID_BASE_URL, else that of login")
     commands = found.add_subparsers(required=True, metavar="COMMAND")
-    for register in REGISTER:
-        register(commands)
+    for each in (verifying, events, accounts):
+        each.register(commands)  # sets `run`, a function of the arguments and the output
     mcp = commands.add_parser("mcp", help="serve the Model Context Protocol over stdio")
     mcp.add_argument("--http", type=int, metavar="PORT", help="serve http://127.0.0.1:PORT/mcp instead")
     mcp.set_defaults(run=serve_mcp)
@@ -90,8 +82,3 @@ def serve_mcp(given: argparse.Namespace, output: Output) -> None:
     except ImportError:
         raise ConfigurationError("install agentid[mcp]") from None
     module.main(given.http)
-
-
-def entrance() -> None:
-    """The console script."""
-    sys.exit(main())

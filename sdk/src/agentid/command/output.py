@@ -15,21 +15,16 @@ class Output:
 
     def data(self, fields: Mapping[str, Any]) -> None:
         """Write one object; from others, control characters are written as their escapes."""
-        if self.as_json:
-            lines = [json.dumps(fields, ensure_ascii=True, default=str)]
-        else:
-            width = max(map(len, fields), default=0)
-            lines = [f"{name:<{width}}  {_plain(value)}" for name, value in fields.items()]
-        sys.stdout.write("\n".join(lines) + "\n")
-        sys.stdout.flush()
+        width = max(map(len, fields), default=0)
+        self._write(fields, "\n".join(f"{name:<{width}}  {_plain(value)}" for name, value in fields.items()))
 
     def row(self, fields: Mapping[str, Any]) -> None:
         """Write one object of many on a line."""
-        if self.as_json:
-            self.data(fields)
-        else:
-            sys.stdout.write("  ".join(map(_plain, fields.values())) + "\n")
-            sys.stdout.flush()
+        self._write(fields, "  ".join(map(_plain, fields.values())))
+
+    def _write(self, fields: Mapping[str, Any], text: str) -> None:
+        sys.stdout.write((json.dumps(fields, default=str) if self.as_json else text) + "\n")
+        sys.stdout.flush()
 
     def note(self, text: str) -> None:
         """Write what is no data."""

@@ -102,16 +102,11 @@ def _token(parser: argparse.ArgumentParser) -> None:
 
 def show_token(given: argparse.Namespace, output: Output) -> None:
     token = (sys.stdin.readline() if given.token == "-" else given.token).strip()
-    if given.jwks and given.issuer:
-        jwks, issuer = read_object(given.jwks.read_bytes()), given.issuer
-    else:
+    jwks, issuer = given.jwks and read_object(given.jwks.read_bytes()), given.issuer
+    if jwks is None or issuer is None:
         with client_for(given) as client:
-            jwks = (
-                read_object(given.jwks.read_bytes())
-                if given.jwks
-                else dict(client.delegation.jwks(environment=given.environment))
-            )
-            issuer = given.issuer or client.transport.configuration.base_url
+            jwks = jwks or dict(client.delegation.jwks(environment=given.environment))
+            issuer = issuer or client.transport.configuration.base_url
     rules = TokenRules(
         issuer, given.audience, environment=given.environment, accept_any_audience=given.any_audience
     )
@@ -156,7 +151,8 @@ def show_webhook(given: argparse.Namespace, output: Output) -> None:
     secret = os.environ.get("AGENTID_WEBHOOK_SECRET")
     if not secret:
         raise ConfigurationError("set AGENTID_WEBHOOK_SECRET; arguments are seen by others")
-    headers = dict(_header(each) for each in given.header)
+    pairs = (each.partition(":") for each in given.header)
+    headers = {name.strip(): value.strip() for name, _, value in pairs}
     found = verify_webhook(
         _read(given.file),
         headers,
@@ -166,11 +162,6 @@ def show_webhook(given: argparse.Namespace, output: Output) -> None:
         service_name=given.service_name,
     )
     output.data({"valid": True, "id": found.id, "event": found.event, "created_at": found.created_at})
-
-
-def _header(text: str) -> tuple[str, str]:
-    name, _, value = text.partition(":")
-    return name.strip(), value.strip()
 
 
 def _proof(parser: argparse.ArgumentParser) -> None:

@@ -225,7 +225,12 @@ class Gate:
         is_metadata = inbound.method == "GET" and inbound.path == self._described_path
         try:
             if not is_metadata:
-                return self._decision(await settled(get(PATH, headers=self.question(inbound, action=action))))
+                answer = await settled(get(PATH, headers=self.question(inbound, action=action)))
+                headers = [
+                    (name, challenge_with(self._described_at, value) if name == "www-authenticate" else value)
+                    for name, value in answer.headers.multi_items()
+                ]
+                return interpret(status=answer.status_code, headers=headers, body=answer.content)
             if self._server is None or time.monotonic() > self._server_until:
                 answer = await settled(get(SERVER_METADATA))
                 if answer.status_code != 200 or not isinstance(
@@ -249,13 +254,6 @@ class Gate:
         }
         kept = [pair for pair in answer.headers.multi_items() if pair[0] == "cache-control"]
         return GateAnswer(200, {name: value for name, value in content.items() if value}, kept)
-
-    def _decision(self, answer: httpx.Response) -> Decision:
-        headers = [
-            (name, challenge_with(self._described_at, value) if name == "www-authenticate" else value)
-            for name, value in answer.headers.multi_items()
-        ]
-        return interpret(status=answer.status_code, headers=headers, body=answer.content)
 
     def close(self) -> None:
         """Close the connections of threads."""

@@ -21,7 +21,11 @@ class WsgiGate:
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         inbound = inbound_of(environ)
-        environ = stripped(environ)
+        environ = {
+            name: value
+            for name, value in environ.items()
+            if not (name.startswith(HTTP) and is_identity(name.removeprefix(HTTP)))
+        }
         environ["agentid.agent"] = None
         if not self._gate.is_open(inbound.path):
             decision = self._gate.decide(inbound)
@@ -36,7 +40,10 @@ class WsgiGate:
 def inbound_of(environ: Environ) -> Inbound:
     """The request; the target is the path the application sees, escaped again."""
     raw_path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "") or "/"
-    octets = _octets(raw_path)
+    try:
+        octets = raw_path.encode("latin-1")  # PEP 3333
+    except UnicodeEncodeError:  # from a server that has decoded it
+        octets = raw_path.encode("utf-8", "replace")
     target, query = quote(octets), environ.get("QUERY_STRING")
     return Inbound(
         method=environ["REQUEST_METHOD"],
@@ -55,20 +62,3 @@ def headers_of(environ: Mapping[str, Any]) -> list[tuple[str, str]]:
         for name, value in environ.items()
         if name.startswith(HTTP)
     ]
-
-
-def _octets(path: str) -> bytes:
-    """The bytes of a path (PEP 3333: as Latin-1), also from servers that have decoded it."""
-    try:
-        return path.encode("latin-1")
-    except UnicodeEncodeError:
-        return path.encode("utf-8", "replace")
-
-
-def stripped(environ: Environ) -> Environ:
-    """The request without headers that could pass for the service's."""
-    return {
-        name: value
-        for name, value in environ.items()
-        if not (name.startswith(HTTP) and is_identity(name.removeprefix(HTTP)))
-    }

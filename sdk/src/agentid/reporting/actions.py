@@ -6,18 +6,13 @@ from asyncio import CancelledError
 from collections.abc import Callable
 from contextlib import suppress
 from functools import wraps
-from typing import Any, ParamSpec, Protocol, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 from agentid.reporting.encoding import ActionType
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-class Report(Protocol):
-    """`Reporter.report`, as far as it is used here."""
-
-    def __call__(self, action_type: ActionType, details: dict[str, Any], /) -> bool: ...
+Report = Callable[[ActionType, dict[str, Any]], bool]
 
 
 class Action:

@@ -65,19 +65,14 @@ def encode(
         raise Unreportable(f"the event can't be written as JSON: {type(error).__name__}") from error
     if len(line) > MAX_EVENT_BYTES:
         raise Unreportable(f"the event takes more than {MAX_EVENT_BYTES} bytes")
-    if b"\\u" in line:
-        _check_text(line)
-    return line
-
-
-def _check_text(line: bytes) -> None:
-    """Raise `Unreportable` for NUL and for half a surrogate pair."""
     if _NUL.search(line):
         raise Unreportable("the event contains NUL")
-    try:
-        json.dumps(json.loads(line), ensure_ascii=False).encode()
-    except UnicodeEncodeError as error:
-        raise Unreportable("the event contains a lone surrogate") from error
+    if b"\\u" in line:
+        try:
+            json.dumps(json.loads(line), ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise Unreportable("the event contains a lone surrogate") from error
+    return line
 
 
 def decode(line: bytes) -> dict[str, Any] | None:

@@ -152,9 +152,6 @@ class Reporter:
     def flush(self, timeout: float = EXIT_SECONDS) -> bool:
         """Wait until everything reported so far, and all that was spooled, is sent; False if it is not."""
         self._start()
-        return self._is_sent_within(timeout)
-
-    def _is_sent_within(self, timeout: float) -> bool:
         with self._changed:
             self._hurry += 1
             self._changed.notify_all()
@@ -168,7 +165,8 @@ class Reporter:
     def close(self, timeout: float = EXIT_SECONDS) -> bool:
         """Flush and stop; what could not be sent in time stays in the spool. False if something stayed."""
         deadline = time.monotonic() + timeout
-        done = self._is_sent_within(timeout)
+        # Nothing is begun here: what an earlier process left waits for the next reporter.
+        done = not self._threads or self.flush(timeout)
         with self._changed:
             self._is_closing = True
             self._changed.notify_all()
@@ -233,7 +231,13 @@ class Reporter:
                 lines = list(islice(self._queue, MAX_BATCH_EVENTS))
             if not lines:
                 return
-            taken = self._append(lines)
+            try:
+                taken, reason = self._opened().append(lines), "it is full"
+            except OSError as error:
+                taken, reason = 0, str(error)
+            if taken < len(lines) and not self._is_stuck:
+                log.warning("events wait in memory, the spool can't be written: %s", reason)
+            self._is_stuck = taken < len(lines)
             with self._changed:
                 self._queued_bytes -= sum(len(self._queue.popleft()) for _ in range(taken))
                 self._counts["spooled"] += taken
@@ -244,16 +248,6 @@ class Reporter:
                         self._queue.clear()
                         return
                     self._changed.wait(FULL_PAUSE)
-
-    def _append(self, lines: list[bytes]) -> int:
-        try:
-            taken, reason = self._opened().append(lines), "it is full"
-        except OSError as error:
-            taken, reason = 0, str(error)
-        if taken < len(lines) and not self._is_stuck:
-            log.warning("events wait in memory, the spool can't be written: %s", reason)
-        self._is_stuck = taken < len(lines)
-        return taken
 
     def _opened(self) -> Spool:
         """The spool; a forked child's is made at its first event."""
@@ -296,8 +290,8 @@ class Reporter:
             return self._set_aside(spool, segment, "it may have been stored, too long ago or by another key")
         try:
             lines = segment.lines()
-        except FileNotFoundError:
-            spool.strike(segment)
+        except FileNotFoundError:  # someone has removed it
+            spool.settle(segment)
             self._count(spooled=-segment.count, dropped=segment.count)
             return Verdict(Outcome.STORED)
         segment.mark_tried(sender, now=time.time())

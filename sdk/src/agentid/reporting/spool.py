@@ -171,10 +171,18 @@ class Spool:
             room = self._max_bytes - self._growing.size - sum(segment.size for segment in self._waiting)
             taken = 0
             while taken < len(lines):
-                chunk = self._fitting(lines[taken:], room)
-                if not chunk:
+                growing, chunk, size = self._growing, list[bytes](), 0
+                for line in lines[taken : taken + MAX_BATCH_EVENTS - growing.count]:
+                    if size + len(line) + 1 > min(room, MAX_BATCH_BYTES - growing.size):
+                        break
+                    chunk.append(line)
+                    size += len(line) + 1
+                if chunk:
+                    self._write(b"".join(line + b"\n" for line in chunk), len(chunk))
+                elif growing.count and len(lines[taken]) < room:
+                    self._seal()  # the next file has room
+                else:
                     break
-                size = self._write(chunk)
                 taken, room = taken + len(chunk), room - size
             return taken
 
@@ -200,7 +208,7 @@ class Spool:
                 _write_whole(rest.path, content)
                 self._waiting.insert(place + 1, rest)
                 added = rest.count
-            segment.path.unlink()
+            segment.path.unlink(missing_ok=True)  # someone may have removed it
             self._remove(segment)
             return added
 
@@ -212,11 +220,6 @@ class Spool:
             moved = segment.path.rename(folder / f"{segment.folder.name}-{segment.path.name}")
             self._remove(segment)
             return moved
-
-    def strike(self, segment: Segment) -> None:
-        """Forget a file that someone has removed."""
-        with self._lock:
-            self._remove(segment)
 
     def adopt(self) -> int:
         """Take over what dead processes left, before our own; return how many events."""
@@ -261,20 +264,7 @@ class Spool:
                 folder.release()
                 return
 
-    def _fitting(self, lines: Sequence[bytes], room: int) -> list[bytes]:
-        """The first lines that fit into the growing file, or else into a new one, and into the room."""
-        chunk = _first(
-            lines,
-            count=MAX_BATCH_EVENTS - self._growing.count,
-            size=min(MAX_BATCH_BYTES - self._growing.size, room),
-        )
-        if chunk or not self._growing.count:
-            return chunk
-        self._seal()
-        return _first(lines, count=MAX_BATCH_EVENTS, size=min(MAX_BATCH_BYTES, room))
-
-    def _write(self, lines: Sequence[bytes]) -> int:
-        content = b"".join(line + b"\n" for line in lines)
+    def _write(self, content: bytes, count: int) -> None:
         if self._open is None:
             self._open = os.open(
                 self._growing.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600
@@ -287,9 +277,8 @@ class Spool:
             with suppress(OSError):
                 os.ftruncate(self._open, self._growing.size)
             raise
-        self._growing.count += len(lines)
+        self._growing.count += count
         self._growing.size += len(content)
-        return len(content)
 
     def _seal(self) -> None:
         if self._open is None:
@@ -303,17 +292,6 @@ class Spool:
             self._waiting.append(sealed)
         else:
             sealed.path.unlink()
-
-
-def _first(lines: Sequence[bytes], *, count: int, size: int) -> list[bytes]:
-    """As many of the first lines as stay within the count and the size with their ends."""
-    found: list[bytes] = []
-    for line in lines[:count]:
-        size -= len(line) + 1
-        if size < 0:
-            break
-        found.append(line)
-    return found
 
 
 def _sync(folder: Path) -> None:
@@ -337,8 +315,15 @@ def _write_whole(path: Path, content: bytes) -> None:
 
 def secure(folder: Path) -> None:
     """Make a folder for its user only. Raises: PermissionError if others may have put events in it."""
-    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _check_above(folder.parent)
+    above, trusted = folder.parent, (0, os.geteuid())
+    above.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = above.stat()
+    # Only this user and root may rename what is in there.
+    if found.st_uid not in trusted or above.lstat().st_uid not in trusted:
+        raise PermissionError(f"{above}: belongs to another user")
+    # In a sticky folder, as /tmp, nobody renames what is another's.
+    if found.st_mode & OTHERS_WRITE and not found.st_mode & stat.S_ISVTX:
+        raise PermissionError(f"{above}: others may write in it: chmod go-w")
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     if not stat.S_ISDIR(folder.lstat().st_mode):
@@ -353,13 +338,3 @@ def secure(folder: Path) -> None:
         os.fchmod(opened, 0o700)
     finally:
         os.close(opened)
-
-
-def _check_above(folder: Path) -> None:
-    """Raise PermissionError unless only this user and root can rename what is in the folder."""
-    found, trusted = folder.stat(), (0, os.geteuid())
-    if found.st_uid not in trusted or folder.lstat().st_uid not in trusted:
-        raise PermissionError(f"{folder}: belongs to another user")
-    # In a sticky folder, as /tmp, nobody renames what is another's.
-    if found.st_mode & OTHERS_WRITE and not found.st_mode & stat.S_ISVTX:
-        raise PermissionError(f"{folder}: others may write in it: chmod go-w")

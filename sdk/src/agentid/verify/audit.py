@@ -72,6 +72,8 @@ def verify_consistency(
     first, second = verify_checkpoint(old, trust=trust), verify_checkpoint(new, trust=trust)
     if first.origin != second.origin:
         raise NotValid(Reason.NOT_AS_SEALED, "checkpoints of two logs")
+    if not 0 < first.size <= second.size:
+        raise NotValid(Reason.MALFORMED, "the new tree is smaller, or the old one empty")
     roots = roots_of(first.size, second.size, [*map(_hash, hashes)], first.root)
     if roots != (first.root, second.root):
         raise NotValid(Reason.NOT_AS_SEALED, "the new tree does not begin with the old one")
@@ -101,19 +103,17 @@ def leaf_of(entry: Mapping[str, Any]) -> bytes:
         raise NotValid(Reason.MALFORMED, "not a disclosure")
     if {*entry, "erased"} != {*HEAD, *PARTS[1:], "salts", "erased"} or {*salts} != {*PARTS} - {*erased}:
         raise NotValid(Reason.MALFORMED, "not the fields and salts of an entry")
-    return b"\1" + b"".join(_commitment(part, entry, erased, salts) for part in PARTS)
-
-
-def _commitment(
-    part: str, entry: Mapping[str, Any], erased: Mapping[str, Any], salts: Mapping[str, Any]
-) -> bytes:
-    value = {name: entry[name] for name in HEAD} if part == "head" else entry[part]
-    if part in erased:
-        if value is not None:
+    leaf = b"\1"
+    for part in PARTS:
+        value = {name: entry[name] for name in HEAD} if part == "head" else entry[part]
+        if part not in erased:
+            salt = _hexadecimal(salts[part], SALT_OCTETS)
+            leaf += sha256(salt + part.encode() + b"\0" + canonical(value)).digest()
+        elif value is None:
+            leaf += _hexadecimal(erased[part], HASH_OCTETS)
+        else:
             raise NotValid(Reason.MALFORMED, f"{part} is erased and yet shown")
-        return _hexadecimal(erased[part], HASH_OCTETS)
-    salt = _hexadecimal(salts[part], SALT_OCTETS)
-    return sha256(salt + part.encode() + b"\0" + canonical(value)).digest()
+    return leaf
 
 
 def _signed(key: tuple[str, str, bytes], text: str, lines: list[str]) -> bool:
@@ -177,33 +177,22 @@ def leaf_hash(leaf: bytes) -> bytes:
 
 def root_of(index: int, size: int, leaf: bytes, path: Sequence[bytes]) -> bytes:
     """The root that a proof leads to from a leaf's hash (§2.1.1). Raises: NotValid (malformed)."""
-    if not 0 <= index < size or len(path) != len(_sides(index, size)):
+    if not 0 <= index < size or (size == 1) != (not path):
         raise NotValid(Reason.MALFORMED, "a proof of another length, or no such leaf")
-    for is_right, node in zip(_sides(index, size), path, strict=True):
-        leaf = node_hash(node, leaf) if is_right else node_hash(leaf, node)
-    return leaf
+    if size == 1:
+        return leaf
+    *path, last = path
+    half = 1 << (size - 1).bit_length() - 1
+    if index < half:
+        return node_hash(root_of(index, half, leaf, path), last)
+    return node_hash(last, root_of(index - half, size - half, leaf, path))
 
 
-def roots_of(old: int, new: int, path: Sequence[bytes], known: bytes) -> tuple[bytes, bytes]:
-    """The roots of both trees that a consistency proof leads to (§2.1.2). Raises: NotValid (malformed)."""
-    if not 0 < old <= new:
-        raise NotValid(Reason.MALFORMED, "the new tree is smaller, or the old one empty")
-    return _roots(old, new, list(path), known)
+def roots_of(old: int, new: int, path: list[bytes], known: bytes | None) -> tuple[bytes, bytes]:
+    """The roots of both trees that a consistency proof leads to (§2.1.2). Raises: NotValid (malformed).
 
-
-def _sides(index: int, size: int) -> list[bool]:
-    """For each step from the leaf up, whether the path so far is the right child."""
-    sides: list[bool] = []
-    while size > 1:
-        half = 1 << (size - 1).bit_length() - 1
-        is_right = index >= half
-        sides.append(is_right)
-        index, size = (index - half, size - half) if is_right else (index, half)
-    return sides[::-1]
-
-
-def _roots(old: int, new: int, path: list[bytes], known: bytes | None) -> tuple[bytes, bytes]:
-    """`known` is the old root for as long as the old tree is a whole subtree of the new one."""
+    `known` is the old root for as long as the old tree is a whole subtree of the new one.
+    """
     if old == new:
         if len(path) != (known is None):
             raise NotValid(Reason.MALFORMED, "a proof of another length")
@@ -211,11 +200,12 @@ def _roots(old: int, new: int, path: list[bytes], known: bytes | None) -> tuple[
         return same, same
     if not path:
         raise NotValid(Reason.MALFORMED, "a proof that is too short")
-    last, half = path.pop(), 1 << (new - 1).bit_length() - 1
+    *path, last = path
+    half = 1 << (new - 1).bit_length() - 1
     if old <= half:
-        first, second = _roots(old, half, path, known)
+        first, second = roots_of(old, half, path, known)
         return first, node_hash(second, last)
-    first, second = _roots(old - half, new - half, path, None)
+    first, second = roots_of(old - half, new - half, path, None)
     return node_hash(last, first), node_hash(last, second)
 
 

@@ -65,7 +65,12 @@ def verify_card(
         isinstance(protected, str) and isinstance(signature, str)
     ):
         raise NotValid(Reason.MALFORMED, "not a signature with a protected header alone")
-    kid = _kid(protected)
+    header = read_object(b64url_decode(protected))
+    if header.get("alg") != "RS256":
+        raise NotValid(Reason.UNSUPPORTED_ALGORITHM, "only RS256 is accepted")
+    kid = header.get("kid")
+    if set(header) != HEADER_NAMES or header["typ"] != "JOSE" or not isinstance(kid, str):
+        raise NotValid(Reason.MALFORMED, "the header is not that of a card")
     signer = verify_certificate(
         certificate_of(document, kid), trusted=trusted, revocation=revocation, now=now
     )
@@ -74,12 +79,3 @@ def verify_card(
     signed = f"{protected}.{b64url_encode(canonical(content))}".encode()
     check_rsa(signer, b64url_decode(signature), signed)
     return VerifiedCard(signer, content)
-
-
-def _kid(protected: str) -> str:
-    header = read_object(b64url_decode(protected))
-    if header.get("alg") != "RS256":
-        raise NotValid(Reason.UNSUPPORTED_ALGORITHM, "only RS256 is accepted")
-    if set(header) != HEADER_NAMES or header["typ"] != "JOSE" or not isinstance(header["kid"], str):
-        raise NotValid(Reason.MALFORMED, "the header is not that of a card")
-    return header["kid"]

@@ -13,7 +13,7 @@ from agentid import jose
 from agentid.client.service import AsyncClient, Client
 from agentid.errors import NotValid
 from agentid.verify.proofs import PresentedProof
-from agentid.verify.tokens import TokenRules, VerifiedToken, key_id, verify_token
+from agentid.verify.tokens import TokenRules, VerifiedToken, verify_token
 
 MAX_AGE_SECONDS: Final = 600.0
 COOLDOWN_SECONDS: Final = 30.0
@@ -77,7 +77,7 @@ class TokenKeys:
         now: datetime | None = None,
     ) -> VerifiedToken:
         """Check a token now. Raises: NotValid; ServiceError or Unreachable if keys cannot be had."""
-        kid, moment = key_id(token), now or datetime.now(UTC)
+        kid, moment = jose.key_id(token, kind=jose.DELEGATION), now or datetime.now(UTC)
         with self._lock:
             if self._ages.must_fetch(kid):
                 self._ages.take(self._client.delegation.jwks(environment=self._environment))
@@ -100,7 +100,7 @@ class AsyncTokenKeys:
         now: datetime | None = None,
     ) -> VerifiedToken:
         """`TokenKeys.verify`, awaited."""
-        kid, moment = key_id(token), now or datetime.now(UTC)
+        kid, moment = jose.key_id(token, kind=jose.DELEGATION), now or datetime.now(UTC)
         async with self._lock:
             if self._ages.must_fetch(kid):
                 self._ages.take(await self._client.delegation.jwks(environment=self._environment))

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final, Self
 
+from agentid import jose
 from agentid.client.service import Client
 from agentid.errors import AgentIdError, NotValid, Reason
 from agentid.verify.key_sets import KeyAges
-from agentid.verify.signals import SignalKind, SignalRules, VerifiedSignal, signal_key_id, verify_signal
+from agentid.verify.signals import KIND, SignalKind, SignalRules, VerifiedSignal, verify_signal
 from agentid.verify.tokens import VerifiedToken
 
 ENABLED: Final = "enabled"
@@ -222,7 +223,7 @@ class RevocationFeed:
         return None
 
     def _verified(self, jti: str, token: str) -> VerifiedSignal:
-        if self._ages.must_fetch(signal_key_id(token)):
+        if self._ages.must_fetch(jose.key_id(token, kind=KIND)):
             self._ages.take(self._client.delegation.jwks(environment=self._environment))
         keys = {kid: key for kid, key in self._ages.keys.items() if not self._known.has_key(kid)}
         signal = verify_signal(token, keys=keys, rules=self._rules, now=datetime.now(UTC))

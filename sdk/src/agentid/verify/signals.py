@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
@@ -13,7 +13,6 @@ from agentid.errors import NotValid, Reason
 
 KIND: Final = "secevent+jwt"
 MAX_SET: Final = 16_384
-LATEST_TIME: Final = 253_402_300_799
 NOT_IN_A_SET: Final = frozenset({"sub", "exp"})
 """Claims that SSF forbids, so that a SET is never taken for another token (RFC 8417 §4.5, §4.6)."""
 
@@ -55,11 +54,6 @@ class VerifiedSignal:
     details: Mapping[str, Any] = field(repr=False)
 
 
-def signal_key_id(token: str) -> str:
-    """The `kid` of a signal, to look its key up. Raises: NotValid."""
-    return jose.key_id(token, kind=KIND, max_length=MAX_SET)
-
-
 def verify_signal(
     token: str,
     *,
@@ -78,7 +72,7 @@ def verify_signal(
         raise NotValid(Reason.WRONG_AUDIENCE)
     if NOT_IN_A_SET & set(claims):
         raise NotValid(Reason.MALFORMED, "a claim that no SET has")
-    issued = _moment(claims, "iat")
+    issued = jose.moment(claims, "iat")
     if issued.timestamp() > now.timestamp() + rules.skew_seconds:
         raise NotValid(Reason.NOT_YET_VALID)
     return _read(claims, issued)
@@ -98,7 +92,7 @@ def _read(claims: Mapping[str, Any], issued: datetime) -> VerifiedSignal:
         id=_text(claims, "jti"),
         event=event,
         issued_at=issued,
-        happened_at=_moment(details, "event_timestamp") if is_about_authority else issued,
+        happened_at=jose.moment(details, "event_timestamp") if is_about_authority else issued,
         agent_id=agent_id,
         token_id=token_id,
         certificate_serial=_text(details, "x509_serial").lower() if credential == "x509" else None,
@@ -128,14 +122,7 @@ def _subject(claims: Mapping[str, Any]) -> tuple[str | None, str | None, str | N
 
 
 def _text(values: Mapping[str, Any], name: str) -> str:
-    value = values.get(name)
-    if not isinstance(value, str) or not value:
-        raise NotValid(Reason.MALFORMED, f"{name} is missing or no text")
+    value = jose.claim(values, name, str)
+    if not value:
+        raise NotValid(Reason.MALFORMED, f"{name} is empty")
     return value
-
-
-def _moment(values: Mapping[str, Any], name: str) -> datetime:
-    value = values.get(name)
-    if type(value) is not int or not 0 <= value <= LATEST_TIME:
-        raise NotValid(Reason.MALFORMED, f"{name} is no time")
-    return datetime.fromtimestamp(value, UTC)

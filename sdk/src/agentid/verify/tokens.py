@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -10,12 +10,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from agentid import jose
 from agentid.errors import NotValid, Reason
+from agentid.jose import claim
 from agentid.verify.proofs import PresentedProof, verify_proof
 
 MAX_TOKEN: Final = 18_432
 """Characters of the largest token that the service issues."""
 MAX_CHAIN: Final = 8
-LATEST_TIME: Final = 253_402_300_799  # the last second that a datetime can hold
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,6 @@ class VerifiedToken:
         return self.chain[-1].sub
 
 
-def key_id(token: str) -> str:
-    """The `kid` of a token, to look its key up. Raises: NotValid."""
-    return jose.key_id(token, kind=jose.DELEGATION, max_length=MAX_TOKEN)
-
-
 def verify_token(
     token: str,
     *,
@@ -110,52 +105,43 @@ def _check_rules(found: VerifiedToken, rules: TokenRules, now: datetime) -> None
 
 
 def _read(claims: Mapping[str, Any]) -> VerifiedToken:
-    text, moment = _needs(claims, str), _needs(claims, int)
-    times = [moment(name) for name in ("iat", "nbf", "exp")]
-    if not all(0 <= each <= LATEST_TIME for each in times):
-        raise NotValid(Reason.MALFORMED, "a time out of range")
-    text("iss")
+    for name in ("iss", "env", "scope"):
+        claim(claims, name, str)
+    jose.moment(claims, "nbf")
     status = _part(_part(claims, "status"), "status_list")
     return VerifiedToken(
-        token_id=_uuid(text("jti")),
-        agent_id=_uuid(text("agent_id")),
+        token_id=_uuid(claim(claims, "jti", str)),
+        agent_id=_uuid(claim(claims, "agent_id", str)),
         chain=_chain(claims),
-        scope=frozenset(text("scope").split()),
-        issued_at=datetime.fromtimestamp(times[0], UTC),
-        expires_at=datetime.fromtimestamp(times[2], UTC),
-        environment=text("env"),
-        audience=text("aud") if "aud" in claims else None,
-        certificate_serial=text("cert_serial") if "cert_serial" in claims else None,
-        bound_to=_needs(_part(claims, "cnf"), str)("jkt") if "cnf" in claims else None,
-        root_issuer=_needs(_part(claims, "sub_id"), str)("iss") if "sub_id" in claims else None,
-        status_uri=_needs(status, str)("uri") if status else None,
-        status_index=_needs(status, int)("idx") if status else None,
+        scope=frozenset(claims["scope"].split()),
+        issued_at=jose.moment(claims, "iat"),
+        expires_at=jose.moment(claims, "exp"),
+        environment=claims["env"],
+        audience=claim(claims, "aud", str) if "aud" in claims else None,
+        certificate_serial=claim(claims, "cert_serial", str) if "cert_serial" in claims else None,
+        bound_to=claim(_part(claims, "cnf"), "jkt", str) if "cnf" in claims else None,
+        root_issuer=claim(_part(claims, "sub_id"), "iss", str) if "sub_id" in claims else None,
+        status_uri=claim(status, "uri", str) if status else None,
+        status_index=claim(status, "idx", int) if status else None,
         claims=claims,
     )
 
 
 def _chain(claims: Mapping[str, Any]) -> tuple[Actor, ...]:
     """The actors, root to current: `act` is the current one and nests those before it."""
-    later: list[Actor] = []
+    later: list[Mapping[str, Any]] = []
     act = claims
     while "act" in act:
         act = _part(act, "act")
-        later.append(_actor(act))
+        later.append(act)
         if len(later) >= MAX_CHAIN:
             raise NotValid(Reason.MALFORMED, "too many actors")
-    return (_actor(claims), *reversed(later))
-
-
-def _actor(claims: Mapping[str, Any]) -> Actor:
-    text = _needs(claims, str)
-    return Actor(text("sub"), text("sub_type"))
+    actors = (claims, *reversed(later))
+    return tuple(Actor(claim(each, "sub", str), claim(each, "sub_type", str)) for each in actors)
 
 
 def _part(claims: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    part = claims.get(name, {})
-    if not isinstance(part, dict):
-        raise NotValid(Reason.MALFORMED, f"{name} is not an object")
-    return part
+    return claim(claims, name, dict) if name in claims else {}
 
 
 def _uuid(text: str) -> str:
@@ -163,15 +149,3 @@ def _uuid(text: str) -> str:
         return str(UUID(text))
     except ValueError:
         raise NotValid(Reason.MALFORMED, "not a UUID") from None
-
-
-def _needs(claims: Mapping[str, Any], kind: type[Any]) -> Any:
-    """A function that takes a claim of this kind."""
-
-    def take(name: str) -> Any:
-        value = claims.get(name)
-        if type(value) is not kind:
-            raise NotValid(Reason.MALFORMED, f"{name} is missing or of another kind")
-        return value
-
-    return take

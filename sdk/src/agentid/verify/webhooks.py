@@ -54,15 +54,6 @@ def verify_webhook(
         raise NotValid(Reason.MALFORMED, "webhook-timestamp")
     if abs(now.timestamp() - int(sent_at)) > tolerance_seconds:
         raise NotValid(Reason.EXPIRED, "the delivery is too old, or a clock is wrong")
-    return _read(body, name)
-
-
-def _matches(expected: str, given: Iterable[str]) -> bool:
-    """Compare with each in constant time."""
-    return sum(hmac.compare_digest(expected.encode(), each.encode()) for each in given) > 0
-
-
-def _read(body: bytes, name: str) -> VerifiedWebhook:
     event = read_object(body)
     kind, data, created_at = event.get("event"), event.get("data"), event.get("created_at")
     if not isinstance(kind, str) or not isinstance(data, dict) or not isinstance(created_at, str):
@@ -73,3 +64,8 @@ def _read(body: bytes, name: str) -> VerifiedWebhook:
         return VerifiedWebhook(name, kind, datetime.fromisoformat(created_at), data)
     except ValueError:
         raise NotValid(Reason.MALFORMED, "created_at") from None
+
+
+def _matches(expected: str, given: Iterable[str]) -> bool:
+    """Compare with each in constant time."""
+    return sum(hmac.compare_digest(expected.encode(), each.encode()) for each in given) > 0

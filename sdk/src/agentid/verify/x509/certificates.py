@@ -96,13 +96,18 @@ def verify_certificate(
     if more:
         raise NotValid(Reason.MALFORMED, "more than one certificate")
     issuer = _issuer(certificate, trusted, now)
-    _check_leaf(certificate, now)
+    constraints, usage = _usage(certificate, now)
+    if constraints.ca or usage is None or not usage.digital_signature:
+        raise NotValid(Reason.MALFORMED, "not an agent's certificate")
+    names = certificate.subject.get_attributes_for_oid(NameOID.SERIAL_NUMBER)
+    if len(names) != 1:
+        raise NotValid(Reason.MALFORMED, "no agent's id in the subject")
     identity = _identity(certificate, trusted)
     if revocation is not None:
         revocation.check(certificate, issuer=issuer, now=now)
     return VerifiedCertificate(
         serial_number=f"{certificate.serial_number:040x}",
-        agent_id=_agent_id(certificate),
+        agent_id=str(names[0].value),
         identity=identity,
         not_after=certificate.not_valid_after_utc,
         certificate=certificate,
@@ -129,48 +134,41 @@ def check_period(certificate: x509.Certificate, now: datetime) -> None:
 
 def _issuer(certificate: x509.Certificate, trusted: TrustedAuthorities, now: datetime) -> x509.Certificate:
     """The CA that issued the certificate, after its chain was checked up to a root."""
-    issuer, below, length = certificate, 0, 0
+    issuer = certificate
     first: x509.Certificate | None = None
-    while length < MAX_CHAIN:
+    for below in range(MAX_CHAIN):
         candidates = (*trusted.roots, *trusted.intermediates)
         others = (each for each in candidates if each != issuer)
         found = next((each for each in others if is_issued_by(issuer, each)), None)
         if found is None:
             break
-        _check_authority(found, below, now)
+        constraints, usage = _usage(found, now)
+        if not constraints.ca or usage is None or not usage.key_cert_sign:
+            raise NotValid(Reason.NOT_AN_AUTHORITY)
+        if constraints.path_length is not None and below > constraints.path_length:
+            raise NotValid(Reason.NOT_AN_AUTHORITY, "the chain is longer than the CA allows")
         first = first or found
         if found in trusted.roots:
             return first
-        issuer, below, length = found, below + 1, length + 1
+        issuer = found
     raise NotValid(Reason.UNTRUSTED_ISSUER, "the chain leads to no trusted root")
 
 
-def _check_authority(authority: x509.Certificate, below: int, now: datetime) -> None:
-    check_period(authority, now)
-    _check_critical(authority)
-    constraints = extension(authority, x509.BasicConstraints)
-    usage = extension(authority, x509.KeyUsage)
-    is_authority = constraints is not None and constraints.ca and usage is not None and usage.key_cert_sign
-    if not is_authority:
-        raise NotValid(Reason.NOT_AN_AUTHORITY)
-    if constraints is not None and constraints.path_length is not None and below > constraints.path_length:
-        raise NotValid(Reason.NOT_AN_AUTHORITY, "the chain is longer than the CA allows")
+def _usage(
+    certificate: x509.Certificate, now: datetime
+) -> tuple[x509.BasicConstraints, x509.KeyUsage | None]:
+    """What a certificate may be used for, if it counts now.
 
-
-def _check_leaf(certificate: x509.Certificate, now: datetime) -> None:
+    Raises: NotValid, also for a critical extension that nothing here looks at (RFC 5280 §4.2).
+    """
     check_period(certificate, now)
-    _check_critical(certificate)
-    constraints = extension(certificate, x509.BasicConstraints)
-    usage = extension(certificate, x509.KeyUsage)
-    if (constraints is not None and constraints.ca) or usage is None or not usage.digital_signature:
-        raise NotValid(Reason.MALFORMED, "not an agent's certificate")
-
-
-def _check_critical(certificate: x509.Certificate) -> None:
-    """Raise NotValid for a critical extension that nothing here looks at (RFC 5280 §4.2)."""
     for each in certificate.extensions:
         if each.critical and each.oid not in KNOWN:
             raise NotValid(Reason.UNKNOWN_EXTENSION, each.oid.dotted_string)
+    constraints = extension(certificate, x509.BasicConstraints)
+    return constraints or x509.BasicConstraints(ca=False, path_length=None), extension(
+        certificate, x509.KeyUsage
+    )
 
 
 def _identity(certificate: x509.Certificate, trusted: TrustedAuthorities) -> Identity:
@@ -183,13 +181,6 @@ def _identity(certificate: x509.Certificate, trusted: TrustedAuthorities) -> Ide
     if {identity.environment, of_serial} != {trusted.environment}:
         raise NotValid(Reason.WRONG_ENVIRONMENT, f"a certificate of {identity.environment or of_serial}")
     return identity
-
-
-def _agent_id(certificate: x509.Certificate) -> str:
-    names = certificate.subject.get_attributes_for_oid(NameOID.SERIAL_NUMBER)
-    if len(names) != 1:
-        raise NotValid(Reason.MALFORMED, "no agent's id in the subject")
-    return str(names[0].value)
 
 
 def extension(of: x509.Certificate | x509.CertificateRevocationList, kind: type[E]) -> E | None:

@@ -1,6 +1,5 @@
 """Revocation lists (RFC 5280 §5, §6.3): full ones, shards, and deltas on a full one."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Self
@@ -22,16 +21,26 @@ class RevocationLists:
     lists: tuple[x509.CertificateRevocationList, ...]
 
     @classmethod
+    @parsing("a revocation list")
     def of(cls, *lists: bytes) -> Self:
         """Of lists in DER or PEM. Raises: NotValid (malformed)."""
-        return cls(tuple(map(_load, lists)))
+        found = []
+        for octets in lists:
+            is_pem = octets.startswith(b"-----BEGIN")
+            crl = x509.load_pem_x509_crl(octets) if is_pem else x509.load_der_x509_crl(octets)
+            _ = crl.extensions
+            found.append(crl)
+        return cls(tuple(found))
 
     @parsing("a revocation list")
     def check(self, certificate: x509.Certificate, *, issuer: x509.Certificate, now: datetime) -> None:
         """Raise NotValid: revoked; or not_covered, stale, invalid_signature if no list can tell."""
         full = self._full(certificate, issuer, now)
         entry = full.get_revoked_certificate_by_serial_number(certificate.serial_number)
-        for delta in self._deltas(full, certificate, issuer, now):
+        for delta in self._about(certificate, issuer, are_deltas=True):
+            check_list(delta, issuer, now)
+            if _number(delta) <= _number(full):
+                continue
             told = delta.get_revoked_certificate_by_serial_number(certificate.serial_number)
             # A revocation counts on any newer list, the end of a hold only on one that continues this list.
             if told is not None and (_continues(delta, full) or not _is_removal(told)):
@@ -45,9 +54,7 @@ class RevocationLists:
         """The newest list that tells of the certificate. Raises NotValid if none does."""
         found: list[x509.CertificateRevocationList] = []
         problem = NotValid(Reason.NOT_COVERED, "no list of the certificate's issuer covers it")
-        for each in self.lists:
-            if extension(each, x509.DeltaCRLIndicator) is not None or not _covers(each, certificate, issuer):
-                continue
+        for each in self._about(certificate, issuer, are_deltas=False):
             try:
                 check_list(each, issuer, now)
             except NotValid as error:
@@ -58,21 +65,16 @@ class RevocationLists:
             raise problem
         return max(found, key=_number)
 
-    def _deltas(
-        self,
-        full: x509.CertificateRevocationList,
-        certificate: x509.Certificate,
-        issuer: x509.Certificate,
-        now: datetime,
-    ) -> Iterable[x509.CertificateRevocationList]:
-        """Deltas newer than the full list, oldest first; one that does not verify is refused."""
-        found = []
-        for each in self.lists:
-            if extension(each, x509.DeltaCRLIndicator) is None or not _covers(each, certificate, issuer):
-                continue
-            check_list(each, issuer, now)
-            if _number(full) < _number(each):
-                found.append(each)
+    def _about(
+        self, certificate: x509.Certificate, issuer: x509.Certificate, *, are_deltas: bool
+    ) -> list[x509.CertificateRevocationList]:
+        """The full lists, or the deltas, for the certificate, oldest first."""
+        found = (
+            each
+            for each in self.lists
+            if (extension(each, x509.DeltaCRLIndicator) is not None) == are_deltas
+            and _covers(each, certificate, issuer)
+        )
         return sorted(found, key=_number)
 
 
@@ -119,12 +121,9 @@ def _covers(
         or point.relative_name
     ):
         return False
-    return point.full_name is None or bool({*point.full_name} & {*_points(certificate)})
-
-
-def _points(certificate: x509.Certificate) -> Iterable[x509.GeneralName]:
-    for point in extension(certificate, x509.CRLDistributionPoints) or ():
-        yield from point.full_name or ()
+    named = extension(certificate, x509.CRLDistributionPoints) or ()
+    own = {name for each in named for name in each.full_name or ()}
+    return point.full_name is None or not own.isdisjoint(point.full_name)
 
 
 def _is_removal(entry: x509.RevokedCertificate) -> bool:
@@ -143,11 +142,3 @@ def _reason(entry: x509.RevokedCertificate) -> x509.ReasonFlags:
 def _number(crl: x509.CertificateRevocationList) -> int:
     number = extension(crl, x509.CRLNumber)
     return -1 if number is None else number.crl_number
-
-
-@parsing("a revocation list")
-def _load(octets: bytes) -> x509.CertificateRevocationList:
-    is_pem = octets.startswith(b"-----BEGIN")
-    crl = x509.load_pem_x509_crl(octets) if is_pem else x509.load_der_x509_crl(octets)
-    _ = crl.extensions
-    return crl

@@ -59,31 +59,21 @@ def read_identity(der: bytes) -> Identity:
     ):
         raise NotValid(Reason.MALFORMED, "not an AgentIdentity of version 1")
     found = dict(elements[3:])
-    stated = {
-        tag: _utf8(value) for tag, value in found.items() if tag in OPTIONAL and tag != PERMITTED_ACTIONS
-    }
-    actions = found.get(PERMITTED_ACTIONS)
-    return Identity(
-        operator=_utf8(elements[1][1]),
-        did=_utf8(elements[2][1]),
-        environment=stated.get(ENVIRONMENT, ""),
-        model=stated.get(MODEL),
-        model_version=stated.get(MODEL_VERSION),
-        model_hash=stated.get(MODEL_HASH),
-        permitted_actions=None if actions is None else frozenset(_texts(actions)),
-    )
-
-
-def _texts(contents: bytes) -> list[str]:
-    elements = _elements(contents) if contents else []
-    if any(tag != UTF8_STRING for tag, _ in elements):
+    actions = found.pop(PERMITTED_ACTIONS, None)
+    permitted = _elements(actions) if actions else []
+    if any(tag != UTF8_STRING for tag, _ in permitted):
         raise NotValid(Reason.MALFORMED, "an action that is no text")
-    return [_utf8(value) for _, value in elements]
-
-
-def _utf8(octets: bytes) -> str:
     try:
-        return octets.decode("utf-8")
+        stated = {tag: value.decode() for tag, value in found.items() if tag in OPTIONAL}
+        return Identity(
+            operator=elements[1][1].decode(),
+            did=elements[2][1].decode(),
+            environment=stated.get(ENVIRONMENT, ""),
+            model=stated.get(MODEL),
+            model_version=stated.get(MODEL_VERSION),
+            model_hash=stated.get(MODEL_HASH),
+            permitted_actions=None if actions is None else frozenset(each.decode() for _, each in permitted),
+        )
     except UnicodeDecodeError:
         raise NotValid(Reason.MALFORMED, "not UTF-8") from None
 

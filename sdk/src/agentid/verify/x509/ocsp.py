@@ -68,7 +68,13 @@ class OcspAnswer:
 
 def _check_responder(response: ocsp.OCSPResponse, issuer: x509.Certificate, now: datetime) -> None:
     """Raise NotValid unless the CA, or one that it charged with OCSP, signed (§4.2.2.2)."""
-    signer = next(filter(lambda each: _is_charged(each, issuer), response.certificates), issuer)
+    charged = (
+        each
+        for each in response.certificates
+        if ExtendedKeyUsageOID.OCSP_SIGNING in (extension(each, x509.ExtendedKeyUsage) or ())
+        and is_issued_by(each, issuer)
+    )
+    signer = next(charged, issuer)
     check_period(signer, now)
     if not isinstance(response.signature_hash_algorithm, STRONG):
         raise NotValid(Reason.UNSUPPORTED_ALGORITHM, "an answer signed with a weak hash")
@@ -82,13 +88,6 @@ def _check_responder(response: ocsp.OCSPResponse, issuer: x509.Certificate, now:
             raise NotValid(Reason.UNSUPPORTED_ALGORITHM)
     except InvalidSignature:
         raise NotValid(Reason.INVALID_SIGNATURE, "not signed by the CA's responder") from None
-
-
-def _is_charged(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
-    """Whether the CA certified this responder, for OCSP."""
-    if not is_issued_by(certificate, issuer):
-        return False
-    return ExtendedKeyUsageOID.OCSP_SIGNING in (extension(certificate, x509.ExtendedKeyUsage) or ())
 
 
 def _single(
