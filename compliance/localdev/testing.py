@@ -1,8 +1,8 @@
 """`./test`: run pytest over databases, tokens and a Valkey of its own, and remove them.
 
-pytest-xdist shares what is in `MOST_WORKERS` between workers, one more than there are processors, up to the
-number there: tests also wait for processes, sockets and disks. Each worker has a run of its own: its unique
-name is part of its databases' names.
+pytest-xdist shares the whole suite, or the matrix, between workers, one more than there are processors, up to
+`MOST_WORKERS`: tests also wait for processes, sockets and disks. Each worker has a run of its own: its
+unique name is part of its databases' names.
 """
 
 import json
@@ -25,8 +25,7 @@ from .servers.servers import Servers, in_use
 from .stack import compile_scorer
 from .state import locked
 
-# By pytest's arguments. Each worker of the drills has a stack besides.
-MOST_WORKERS = {(): 3, ("-m", "matrix"): 3, ("-m", "drill and not long"): 2}
+MOST_WORKERS = 3
 OWN = {
     "AUDIT_VERIFIED_FILE": "",  # each test's log is another
     # Fewer than the service's default: a round of revocation lists signs one of each shard.
@@ -39,8 +38,8 @@ OWN = {
 def run_tests(layout: Layout, arguments: list[str]) -> int:
     """Run pytest with `arguments`, or the whole suite; return its exit code."""
     servers = Servers(layout)
-    most = 1 if has_own_tokens(os.environ) else MOST_WORKERS.get(tuple(arguments), 1)
-    count = min((os.cpu_count() or 1) + 1, most)
+    alone = arguments not in ([], ["-m", "matrix"]) or has_own_tokens(os.environ)
+    count = 1 if alone else min((os.cpu_count() or 1) + 1, MOST_WORKERS)
     command = [sys.executable, "-m", "pytest", *arguments]
     compile_scorer(layout, "--background")
     with in_use(servers, start=servers.start_postgres):
