@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from compliance.api.endpoint import Deferred, Endpoint, EndpointRequest
@@ -16,9 +17,12 @@ SHOWN = ("id", "agent_id", "action_type", "risk_score", "risk_band", "occurred_a
 """The fields of an event as the API shows it."""
 
 
+_shown_of = attrgetter(*SHOWN)
+
+
 def shown(event: ScoredEvent | BehaviorEvent) -> dict[str, Any]:
     """Show a stored event as `BehaviorEventSerializer` describes it."""
-    return {name: getattr(event, name) for name in SHOWN}
+    return dict(zip(SHOWN, _shown_of(event), strict=True))
 
 
 class RecordEvent(Endpoint[Submission, ScoredEvent]):
