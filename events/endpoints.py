@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from operator import attrgetter
 from typing import Any
 
 from compliance.api.endpoint import Deferred, Endpoint, EndpointRequest
@@ -17,12 +16,17 @@ SHOWN = ("id", "agent_id", "action_type", "risk_score", "risk_band", "occurred_a
 """The fields of an event as the API shows it."""
 
 
-_shown_of = attrgetter(*SHOWN)
-
-
 def shown(event: ScoredEvent | BehaviorEvent) -> dict[str, Any]:
-    """Show a stored event as `BehaviorEventSerializer` describes it."""
-    return dict(zip(SHOWN, _shown_of(event), strict=True))
+    """Show the fields `SHOWN` of a stored event, as `BehaviorEventSerializer` describes them."""
+    return {
+        "id": event.id,
+        "agent_id": event.agent_id,
+        "action_type": event.action_type,
+        "risk_score": event.risk_score,
+        "risk_band": event.risk_band,
+        "occurred_at": event.occurred_at,
+        "details": event.details,
+    }
 
 
 class RecordEvent(Endpoint[Submission, ScoredEvent]):
