@@ -17,8 +17,16 @@ SHOWN = ("id", "agent_id", "action_type", "risk_score", "risk_band", "occurred_a
 
 
 def shown(event: ScoredEvent | BehaviorEvent) -> dict[str, Any]:
-    """Show a stored event as `BehaviorEventSerializer` describes it."""
-    return {name: getattr(event, name) for name in SHOWN}
+    """Show the fields `SHOWN` of a stored event, as `BehaviorEventSerializer` describes them."""
+    return {
+        "id": event.id,
+        "agent_id": event.agent_id,
+        "action_type": event.action_type,
+        "risk_score": event.risk_score,
+        "risk_band": event.risk_band,
+        "occurred_at": event.occurred_at,
+        "details": event.details,
+    }
 
 
 class RecordEvent(Endpoint[Submission, ScoredEvent]):

@@ -34,7 +34,7 @@ from events.models import RiskBand
 from events.risk import baselines, snapshots, state_cache
 from events.risk.scoring.contract import Event, RiskVerdict
 from events.risk.scoring.model import fold, relearn
-from events.risk.scoring.state import AgentState, Baseline, encode_state
+from events.risk.scoring.state import IMPOSSIBLE, AgentState, Baseline, encode_state
 from events.risk.state_cache import CachedState, StateUpdate
 
 log = logging.getLogger(__name__)
@@ -56,7 +56,10 @@ Uncommitted = dict[str, CachedState]
 
 
 class Draft(msgspec.Struct):
-    """The part of one agent in a group: its state so far, and the rows to be stored."""
+    """The part of one agent in a group: its state so far, and the rows to be stored.
+
+    `is_stopped`: later events of the group are deferred. `is_lost`: the state can't be used, so all are.
+    """
 
     agent: AgentStanding
     seen: CachedState
@@ -65,6 +68,7 @@ class Draft(msgspec.Struct):
     events: list[Event] = []
     rows: list[ScoredEvent] = []
     is_stopped: bool = False
+    is_lost: bool = False
 
     def score(self, submission: Submission) -> ScoredEvent:
         given, at = submission.event, submission.received_at
@@ -102,7 +106,10 @@ class DeferredEvent(msgspec.Struct, frozen=True):
 
 
 Failed = dict[str, Unavailable | None]
-"""Agents of which no row is stored: with an error, or None where PostgreSQL rejects a row."""
+"""Agents of which no row is stored: with an error, or None where each event is to be tried by itself.
+
+That is where PostgreSQL rejects a row, and where the state can't be used.
+"""
 Outcome = ScoredEvent | ServiceError | DeferredEvent
 
 
@@ -164,8 +171,9 @@ def ingest_together(
         _outcome(submission, agents.get(submission.event.agent_id), drafts) for submission in submissions
     ]
     # Neighbours in the indexes of agents, stored one after the other, are on the same pages.
-    scored = sorted((draft for draft in drafts.values() if draft.rows), key=lambda draft: draft.agent.id)
-    failed = _store_all(scored, uncommitted)
+    usable = (draft for draft in drafts.values() if draft.rows and not draft.is_lost)
+    failed = _store_all(sorted(usable, key=lambda draft: draft.agent.id), uncommitted)
+    failed |= {draft.agent.id: None for draft in drafts.values() if draft.is_lost}
     if not failed:
         return outcomes
     return [
@@ -185,7 +193,11 @@ def _outcome(submission: Submission, agent: AgentStanding | None, drafts: dict[s
     draft = drafts.get(agent.id)
     if draft is None or draft.is_stopped:
         return DeferredEvent(submission, agent)
-    row = draft.score(submission)
+    try:
+        row = draft.score(submission)
+    except IMPOSSIBLE:
+        draft.is_stopped = draft.is_lost = True
+        return DeferredEvent(submission, agent)
     if not _has_consequences(row):
         return row
     # The draft ends before the event.
@@ -328,10 +340,16 @@ def _scored(deferred: DeferredEvent, uncommitted: Uncommitted) -> Draft:
     """The event scored on the state its agent has now, which is rebuilt if need be."""
     agent, now = deferred.agent, deferred.submission.received_at
     seen = _recall([agent.id], uncommitted)[agent.id]
-    state = seen.state or snapshots.rebuild(agent_id=agent.id, has_limits=agent.has_limits, now=now)
-    draft = Draft(agent, seen, state)
+    rebuild = partial(snapshots.rebuild, agent_id=agent.id, has_limits=agent.has_limits, now=now)
+    draft = Draft(agent, seen, seen.state or rebuild())
     _lend_baselines([draft], now=now)
-    draft.score(deferred.submission)
+    try:
+        draft.score(deferred.submission)
+    except IMPOSSIBLE as error:
+        log.warning("an agent's state is impossible, rebuilding it: %s", type(error).__name__)
+        # A snapshot may have been taken of it.
+        draft.state = rebuild(from_snapshot=False)
+        draft.score(deferred.submission)
     return draft
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 from django.conf import settings
+from psycopg.types.json import Json
 
 from compliance.core import environments
 from compliance.stores import sql
@@ -46,12 +47,12 @@ _COLUMNS = ", ".join(field.name for field in msgspec.structs.fields(ScoredEvent)
 # The rows travel as one JSON document: psycopg's arrays cost ten times as much to write.
 _INSERT = f"""
 INSERT INTO {BehaviorEvent._meta.db_table} ({_COLUMNS})
-SELECT {_COLUMNS} FROM json_populate_recordset(NULL::{BehaviorEvent._meta.db_table}, %(rows)s::json)
+SELECT {_COLUMNS} FROM json_populate_recordset(NULL::{BehaviorEvent._meta.db_table}, %(rows)s)
 """  # noqa: S608  (only names of tables and columns are put into the text)
 _OPENED = "event_id", "tenant_id", "agent_id", "action_type", "risk_band", "risk_score", "received_at"
 _OPEN = f"""
 INSERT INTO {OpenEvent._meta.db_table} ({", ".join(_OPENED)})
-SELECT {", ".join(_OPENED)} FROM json_populate_recordset(NULL::{OpenEvent._meta.db_table}, %(opened)s::json)
+SELECT {", ".join(_OPENED)} FROM json_populate_recordset(NULL::{OpenEvent._meta.db_table}, %(opened)s)
 """  # noqa: S608  (only names of tables and columns are put into the text)
 
 
@@ -72,9 +73,9 @@ def insert(events: Sequence[ScoredEvent], *, risks: Mapping[str, float]) -> None
     if settings.DATABASE_CITUS:
         _insert_on_citus(events, risks)
         return
-    params: dict[str, Any] = {"rows": _encode(events).decode()}
+    params: dict[str, Any] = {"rows": Json(events, dumps=_encode)}
     if opened := [_open_event(event) for event in events if event.risk_band != RiskBand.LOW]:
-        params["opened"] = _encode(opened).decode()
+        params["opened"] = Json(opened, dumps=_encode)
     if risen := _risen(events, risks):
         params |= risen
     sql.prepared_write(_statement(raises=bool(risen), opens=bool(opened)), params)

@@ -24,7 +24,7 @@ from events.risk import state_cache
 from events.risk.scoring.contract import TRANSACTIONS, Event
 from events.risk.scoring.learning import note_taken_in
 from events.risk.scoring.model import MODEL_VERSION, ORDINARY, relearn, with_day_total
-from events.risk.scoring.state import AgentState
+from events.risk.scoring.state import IMPOSSIBLE, AgentState
 from events.risk.state_cache import CachedState
 
 log = logging.getLogger(__name__)
@@ -175,10 +175,13 @@ def without_history(agent_ids: Collection[str], *, now: datetime) -> set[str]:
     return {row[0] for row in sql.prepared(_WITHOUT_HISTORY, asked)}
 
 
-def rebuild(*, agent_id: str, has_limits: bool, now: datetime) -> AgentState:
-    """Return the state of one agent; with `has_limits` the whole day's transactions count."""
+def rebuild(*, agent_id: str, has_limits: bool, now: datetime, from_snapshot: bool = True) -> AgentState:
+    """Return the state of one agent; with `has_limits` the whole day's transactions count.
+
+    Without `from_snapshot` the events alone tell.
+    """
     agents = {agent_id: has_limits}
-    return _states(agents, of_agents(agents), now)[agent_id]
+    return _states(agents, of_agents(agents) if from_snapshot else {}, now)[agent_id]
 
 
 def from_snapshots(agents: Mapping[str, bool], *, now: datetime) -> dict[str, AgentState]:
@@ -197,7 +200,11 @@ def _states(
     for agent_id, has_limits in agents.items():
         known = [(event, band) for _, event, band in since[agent_id]]
         in_flight = [name.bytes for name, _, _ in since[agent_id] if name >= settled]
-        state = relearn(known, start=held[agent_id].state if agent_id in held else None)
+        try:
+            state = relearn(known, start=held[agent_id].state if agent_id in held else None)
+        except IMPOSSIBLE as error:
+            log.warning("an agent's snapshot is impossible, going without: %s", type(error).__name__)
+            state = relearn(known)
         note_taken_in(state, in_flight[-MOST_IN_FLIGHT:])
         if has_limits and len(known) == REPLAYED_EVENTS:
             state = with_day_total(state, _transactions_today(agent_id, now), received_at=now.timestamp())

@@ -23,7 +23,7 @@ from compliance.stores import redis
 from events.risk.scoring.contract import Event
 from events.risk.scoring.learning import has_taken_in
 from events.risk.scoring.model import relearn
-from events.risk.scoring.state import AgentState, StateUnreadable, decode_state, encode_state
+from events.risk.scoring.state import IMPOSSIBLE, AgentState, StateUnreadable, decode_state, encode_state
 
 log = logging.getLogger(__name__)
 
@@ -145,8 +145,8 @@ def save(updates: Iterable[StateUpdate]) -> None:
 
 
 def stored(agent_ids: Collection[str]) -> dict[str, CachedState]:
-    """Return the state of each agent that has one in Redis. Raises RedisError."""
-    return {agent_id: held for agent_id, held in _read(agent_ids).items() if held.packed}
+    """Return the state of each agent that has a readable one in Redis. Raises RedisError."""
+    return {agent_id: held for agent_id, held in _read(agent_ids).items() if held.state is not None}
 
 
 def amend(
@@ -200,8 +200,8 @@ def _refolded(updates: Sequence[StateUpdate]) -> list[StateUpdate]:
     """Fold the events into the other process's state, except those that its rebuild has read.
 
     Where there is none, an empty one is stored: only a rebuild finds what other processes stored, and none
-    may store what it rebuilt before these events were committed. The tag never goes back, or a rebuild from a
-    snapshot would learn events twice.
+    may store what it rebuilt before these events were committed; so it is where the other state is of
+    impossible numbers. The tag never goes back, or a rebuild from a snapshot would learn events twice.
     """
     found, lost = [], []
     newest = _read([update.agent_id for update in updates])
@@ -215,7 +215,13 @@ def _refolded(updates: Sequence[StateUpdate]) -> list[StateUpdate]:
         # A rebuild reads all of them or none, and notes the last.
         elif not any(has_taken_in(state, UUID(name).bytes) for name in update.ids):
             events = zip(update.events, update.bands, strict=True)
-            packed, tag = encode_state(relearn(events, start=state)), max(update.tag, _after(held.tag))
+            try:
+                packed = encode_state(relearn(events, start=state))
+            except IMPOSSIBLE as error:
+                log.warning("an agent's cached state is impossible, emptying it: %s", type(error).__name__)
+                lost.append(update.agent_id)
+                continue
+            tag = max(update.tag, _after(held.tag))
             found.append(msgspec.structs.replace(update, seen=held.tag, packed=packed, tag=tag))
     _empty(_keys(lost))
     return found

@@ -1,5 +1,7 @@
 """Scorer states as the next event, and Redis, have them."""
 
+import math
+
 from agents.models import Agent
 from compliance.core.circuit_breaker import CircuitBreaker
 from compliance.core.clock import now
@@ -29,6 +31,19 @@ def stored(agent: Agent) -> bytes | None:
 def lose(agent: Agent) -> None:
     """Have Redis lose the agent's state."""
     redis.client().delete(redis.key("risk", agent.id))
+
+
+def plant(agent: Agent, **numbers: float) -> None:
+    """Have Redis hold the agent's state with these numbers, under the tag it has."""
+    held = state_cache.load([str(agent.id)])[str(agent.id)]
+    state = held.state or AgentState()
+    for name, number in numbers.items():
+        setattr(state, name, number)
+    redis.client().set(redis.key("risk", agent.id), held.tag + encode_state(state))
+
+
+IMPOSSIBLE_NUMBERS = [{"learned": math.nan}, {"usual_amount": math.inf}, {"learned": -15.0, "landmark": 1e12}]
+"""Numbers of a state: two are unreadable, the last has the scorer divide by zero."""
 
 
 def tripped_circuit() -> CircuitBreaker:

@@ -18,7 +18,7 @@ from events.risk.scoring.model import relearn
 from events.risk.scoring.state import decode_state, encode_state
 from events.risk.state_cache import StateUpdate
 from events.tests.factories import make_event
-from events.tests.states import lose, recalled, stored, tripped_circuit
+from events.tests.states import lose, plant, recalled, stored, tripped_circuit
 from tenancy.tests.factories import make_tenant
 
 SAVE = state_cache.save
@@ -53,6 +53,21 @@ def be_overtaken(agents: Sequence[Agent], late: list[StateUpdate], monkeypatch: 
     monkeypatch.setattr(state_cache, "save", SAVE)
     for one in agents:
         make_event(one, details={"tool": "c"})
+
+
+def test_impossible_state_of_another_process_is_emptied_and_costs_no_other_agent_its_state(
+    agent: Agent, late: list[StateUpdate]
+) -> None:
+    agents = [agent, make_certified_agent(agent.tenant)]
+    leave_one_unsaved(agents, late)
+    for one in agents:
+        redis.client().set(redis.key("risk", one.id), new_id().bytes + (stored(one) or b"")[16:])
+    plant(agent, learned=-15.0, landmark=1e12)
+
+    SAVE(late)
+
+    assert [len(stored(one) or b"") > 16 for one in agents] == [False, True]
+    assert [recalled(one).learned for one in agents] == [pytest.approx(2)] * 2
 
 
 def test_event_in_flight_is_learned_once_where_a_rebuild_read_it(

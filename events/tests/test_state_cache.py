@@ -1,7 +1,9 @@
 """The scorer's state cache: kept in Redis, rebuilt from PostgreSQL, shared by processes, never in the way."""
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -13,11 +15,16 @@ from compliance.core import environments
 from compliance.core.clock import now
 from compliance.stores import redis
 from compliance.tests.threads import in_thread
+from events.ingest import ingestion
+from events.ingest.event_input import EventInput
+from events.ingest.ingestion import Submission, ingest_all
+from events.ingest.storage import ScoredEvent
 from events.models import BehaviorEvent
 from events.risk import snapshots, state_cache
+from events.risk.scoring.model import fold
 from events.risk.state_cache import TAG
 from events.tests.factories import make_event
-from events.tests.states import lose, recalled, stored, tripped_circuit
+from events.tests.states import IMPOSSIBLE_NUMBERS, lose, plant, recalled, stored, tripped_circuit
 from tenancy.tests.factories import make_tenant
 
 SCOPE = {
@@ -32,6 +39,11 @@ SCOPE = {
 @pytest.fixture
 def agent(committed: None) -> Agent:
     return make_certified_agent(make_tenant())
+
+
+def submission(agent: Agent) -> Submission:
+    event = EventInput(str(agent.id), "api_call", {"tool": "a"})
+    return Submission(agent.tenant_id, event, now())
 
 
 def test_state_is_stored_after_the_commit(agent: Agent) -> None:
@@ -61,6 +73,65 @@ def test_unreadable_memory_is_rebuilt_and_replaced(agent: Agent, junk: bytes) ->
     make_event(agent, details={"tool": "a"})
 
     assert recalled(agent).learned == pytest.approx(2)
+
+
+@pytest.mark.parametrize("numbers", IMPOSSIBLE_NUMBERS, ids=str)
+def test_impossible_state_is_rebuilt_and_costs_no_other_agent_its_events(
+    agent: Agent, numbers: dict[str, float]
+) -> None:
+    other = make_certified_agent(agent.tenant)
+    for one in (agent, other):
+        make_event(one, details={"tool": "a"})
+    snapshots.put(state_cache.stored([str(agent.id)]), now=now())
+    plant(agent, **numbers)
+
+    outcomes = ingest_all([submission(one) for one in (agent, other, agent, other)])
+
+    assert [type(outcome) for outcome in outcomes] == [ScoredEvent] * 4
+    for one in (agent, other):
+        assert BehaviorEvent.objects.of_agent(one.id).count() == 3
+        assert recalled(one).learned == pytest.approx(3)
+
+
+def test_state_that_turns_out_impossible_in_a_batch_loses_none_of_its_events(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_event(agent, details={"tool": "a"})
+    folded = iter([True, False])
+
+    def fold_once(*given: Any) -> Any:
+        if next(folded, True):
+            return fold(*given)
+        raise OverflowError
+
+    monkeypatch.setattr(ingestion, "fold", fold_once)
+
+    outcomes = ingest_all([submission(agent) for _ in range(3)])
+
+    assert [type(outcome) for outcome in outcomes] == [ScoredEvent] * 3
+    assert BehaviorEvent.objects.of_agent(agent.id).count() == 4
+    assert recalled(agent).learned == pytest.approx(4)
+
+
+def test_snapshot_is_taken_of_readable_states_only(agent: Agent) -> None:
+    make_event(agent, details={"tool": "a"})
+    held = state_cache.stored([str(agent.id)])
+
+    plant(agent, learned=math.nan)
+
+    assert [*held] == [str(agent.id)]
+    assert state_cache.stored([str(agent.id)]) == {}
+
+
+def test_impossible_snapshot_is_left_out_of_a_rebuild(agent: Agent) -> None:
+    make_event(agent, details={"tool": "a"})
+    plant(agent, learned=-15.0, landmark=1e12)
+    snapshots.put(state_cache.stored([str(agent.id)]), now=now())
+    make_event(agent, details={"tool": "a"})
+
+    lose(agent)
+
+    assert recalled(agent).learned == pytest.approx(1)
 
 
 def test_long_history_is_rebuilt_from_its_end_with_the_whole_day(

@@ -40,17 +40,21 @@ def loads(raw: bytes) -> Any:
     """
     value = _loads_plain(raw)
     value = _loads_strictly(raw) if value is _UNSURE else value
-    if len(raw) > SHORT and _digits(value) > MOST_DIGITS:
+    if len(raw) > SHORT and isinstance(value, dict | list) and _digits(value) > MOST_DIGITS:
         raise Invalid("Numbers must not take more than 1 MiB written out")
     return value
 
 
 def _digits(value: Any) -> int:
-    """Return about how many digits the value's numbers gain when written without exponents."""
-    if isinstance(value, float):
-        return abs(frexp(value)[1]) * 3 // 10
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return sum(map(_digits, items))
+    """Return about how many digits the numbers in an object or list gain when written without exponents."""
+    total = 0
+    for item in value.values() if isinstance(value, dict) else value:
+        kind = type(item)
+        if kind is float:
+            total += abs(frexp(item)[1]) * 3 // 10
+        elif kind is dict or kind is list:
+            total += _digits(item)
+    return total
 
 
 def _loads_plain(raw: bytes) -> Any:

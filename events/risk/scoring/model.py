@@ -266,10 +266,10 @@ def relearn(
 ) -> AgentState:
     """Return the state after one agent's events, oldest first, each with its band or `ORDINARY`.
 
-    They go on from `start`, which stays as it is, or from an empty state. What `context` and `baseline` said
-    counts in how surprising they were, if it is known.
+    They are folded into `start` itself, or into an empty state. What `context` and `baseline` said counts in
+    how surprising they were, if it is known.
     """
-    state = AgentState() if start is None else start.changeable()
+    state = start or AgentState()
     for event, band in known:
         if band == ORDINARY:
             teach(state, event, context, baseline)

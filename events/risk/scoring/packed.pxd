@@ -36,6 +36,15 @@ cdef inline Numbers numbers_at(bytes data, Py_ssize_t at) except *:
     memcpy(&values, PyBytes_AS_STRING(data) + at, sizeof(Numbers))
     return values
 
+cdef inline bint are_finite(bytes data, Py_ssize_t start, Py_ssize_t end) except -1:
+    cdef Py_ssize_t at
+    cdef double value
+    for at in range(start, end, 8):
+        value = double_at(data, at)
+        if value - value != 0.0:
+            return False
+    return True
+
 cdef inline bytes part(bytes data, Py_ssize_t start, Py_ssize_t end):
     if not 0 <= start <= end <= PyBytes_GET_SIZE(data):
         raise IndexError(start)

@@ -5,6 +5,7 @@ changed in place. `packed.pxd` has the same functions in C, for the compiled sco
 """
 
 from functools import lru_cache
+from math import isfinite
 from struct import Struct
 
 NAME = NUMBER = 8  # bytes of a digest, and of a double
@@ -25,6 +26,11 @@ def unpack(doubles: bytes) -> list[float]:
 
 
 pack_numbers, numbers_at = pack, _doubles(23).unpack_from  # of a state, which has so many
+
+
+def are_finite(data: bytes, start: int, end: int) -> bool:
+    """Return whether none of the doubles between two offsets is infinite or no number."""
+    return all(map(isfinite, unpack(data[start:end])))
 
 
 def part(data: bytes, start: int, end: int) -> bytes:

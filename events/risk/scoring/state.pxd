@@ -36,7 +36,7 @@ cdef Py_ssize_t _TABLES, _HEAD, _COUNTS, _FIXED, _RATES, _HOURS, _SURPRISES, _EN
 @cython.locals(table=Table, tables=list, head=bytearray, parts=list, place=Py_ssize_t)
 cpdef bytes encode_state(AgentState state)
 
-@cython.locals(state=AgentState, table=Table, tables=list, place=Py_ssize_t, start=Py_ssize_t, end=Py_ssize_t)
+@cython.locals(state=AgentState, table=Table, tables=list, place=Py_ssize_t, start=Py_ssize_t, end=Py_ssize_t, are_finite=bint)
 cpdef AgentState decode_state(bytes data)
 
 cdef double SHARED, OWN_HABITS

@@ -51,6 +51,10 @@ class StateUnreadable(ValueError):
     """Stored bytes that are no state or baseline of this version."""
 
 
+IMPOSSIBLE = (ArithmeticError, LookupError, ValueError)
+"""What folding events into a state raises if its numbers can't be."""
+
+
 class AgentState:
     """One agent's habits and its last minutes. Times are seconds since the epoch by the receive clock.
 
@@ -192,7 +196,10 @@ def encode_state(state: AgentState) -> bytes:
 
 
 def decode_state(data: bytes) -> AgentState:
-    """Return the state from `encode_state()`. Raises StateUnreadable for anything else or an older layout."""
+    """Return the state from `encode_state()`.
+
+    Raises StateUnreadable for anything else, an older layout, or a number that is NaN or infinite.
+    """
     if len(data) < _FIXED or data[0] != LAYOUT:
         raise StateUnreadable(f"layout {data[:1].hex() or 'none'}, this version reads {LAYOUT}")
     end = _FIXED
@@ -209,11 +216,13 @@ def decode_state(data: bytes) -> AgentState:
         state.hour_new, state.fresh, state.fresh_peak, state.usual_fresh, state.strange, state.credit,
     ) = packed.numbers_at(data, _HEAD + packed.NAME)  # fmt: skip
     state.counts = bytearray(packed.part(data, _COUNTS, _FIXED))
+    are_finite = packed.are_finite(data, _HEAD + packed.NAME, _FIXED)
     start, tables = _FIXED, []
     for place in range(1, _TABLES + 1):
         end = start + data[place] * (packed.NAME + packed.NUMBER)
         table = Table.__new__(Table)
         table.held = packed.part(data, start, end)
+        are_finite = are_finite and packed.are_finite(data, (start + end) // 2, end)
         tables.append(table)
         start = end
     (
@@ -222,6 +231,8 @@ def decode_state(data: bytes) -> AgentState:
     ) = tables  # fmt: skip
     end = start + data[_HEAD - 2] * packed.NUMBER
     state.amounts, state.taken_in = packed.part(data, start, end), packed.part(data, end, len(data))
+    if not (are_finite and packed.are_finite(data, start, end)):
+        raise StateUnreadable("a number is NaN or infinite")
     return state
 
 
