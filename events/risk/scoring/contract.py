@@ -107,7 +107,9 @@ TRANSACTIONS = frozenset({"transaction_initiated", "transaction_anomaly"})
 # Actions that carry something out of the agent, so that where they go matters
 SENDING = frozenset({"api_call", "data_mutation"}) | TRANSACTIONS
 FAILURES = frozenset({"authentication_failure", "message_verification_failed"})
-REPORTED = FAILURES | {"transaction_anomaly", "unauthorized_access_attempt"}
+UNCOUNTED = frozenset({"message_verification_failed", "transaction_anomaly", "unauthorized_access_attempt"})
+"""Reports whose evidence isn't measured by how often an agent makes them."""
+REPORTED = FAILURES | UNCOUNTED
 """What an agent says went wrong."""
 DOING = frozenset({"api_call", "data_access", "data_mutation", "transaction_initiated"})
 """Actions an agent takes of its own accord; the rest are outcomes that need no permission."""

@@ -335,7 +335,7 @@ def _drift(state: AgentState, amount: float | None, middle: float, share: float)
 
 
 BURST_SLACK, MAX_BURST = 1.5, 2.0  # nats above the usual that say nothing, and the most that count
-MAX_FAILURES = 2.9  # log-odds
+MAX_FAILURES = 3.9  # log-odds
 SETTLED_HOURS = 100.0  # learned events (faded) from which hours are judged
 QUIET_HOUR, MAX_HOUR = 3.0, 2.0  # an hour is quiet with a third of the average's activity; the most nats
 SETTLED_DAYS = 5.0  # days of activity from which the day's totals count in full

@@ -9,7 +9,9 @@ cdef double LONG_RATE, MOST_READS, MOST_DAYS, NEW_RATE, PEAK_RATE, OUTFLOW_RATE,
 @cython.locals(root=double)
 cpdef learn(Comparison seen, band, double budget=*, bint trusted=*)
 
-cdef double CREDIT_RATE, SPENT, NEW, STRANGE_RATE
+cdef double CREDIT_RATE, SPENT, NEW, HALF_KNOWN, STRANGE_RATE
+
+cpdef double share_unknown(double counted) except? -1.0
 
 @cython.locals(state=AgentState, counted=double, unknown=double, weight=double, place=Py_ssize_t)
 cdef _calibrate(Comparison seen, band, double budget)

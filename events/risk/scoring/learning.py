@@ -37,14 +37,15 @@ MOST_READS, MOST_DAYS = 3.0, 20.0  # where the faded count of reads and the coun
 # Of a day's new places, peak of new resources, dollars: the share of the last day in what is usual
 NEW_RATE, PEAK_RATE, OUTFLOW_RATE = 0.1, 0.3, 0.2
 # And by how much a day can exceed what is usual, so that one day alone makes nothing usual
-MOST_WAITED = 6  # places that waited whose novelty a day counts, so that strangers stay strange
+MOST_WAITED = 3  # places that waited whose novelty a day counts, so that strangers stay strange
 MOST_NEW = 2.0  # times the usual, and one more
 MOST_PEAK, MOST_OUTFLOW = 2.0, 1.0  # nats
 MOST_TAKEN_IN = 32
-PSEUDO_EVENTS = 40.0  # events of its tenant's that count beside an agent's own; of all agents', beside those
+PSEUDO_EVENTS = 60.0  # events of its tenant's that count beside an agent's own; of all agents', beside those
 CREDIT_RATE = 0.5  # share of the budget by which each event raises an agent's credit
 SPENT = 0.8  # share of its credit that an alarm takes
-NEW = 5.0  # events that the credit of an agent without a past counts as
+HALF_KNOWN = 40.0  # counted events (faded) at which an agent is half known
+NEW = 8.0  # events that the credit of an agent without a past counts as
 STRANGE_RATE = 0.2  # share of an event in how strange the last events were
 
 
@@ -91,12 +92,17 @@ def _calibrate(seen: Comparison, band: str, budget: float) -> None:
     if band == "low":
         weight = 1.0
     elif band == "medium":
-        unknown = PSEUDO_EVENTS / (counted + PSEUDO_EVENTS)
+        unknown = share_unknown(counted)
         weight = min(1.0, state.credit * SPENT * NEW * unknown * unknown)
         state.credit *= 1.0 - SPENT
     if weight:
         place = min(int(seen.surprise / WIDTH), SURPRISES - 1)
         state.count_surprise(place, weight * math.exp((seen.at - state.landmark) / FADE))
+
+
+def share_unknown(counted: float) -> float:
+    """Return how little is known of an agent with so many counted events: 1 without any, nearing 0."""
+    return HALF_KNOWN / (counted + HALF_KNOWN)
 
 
 def unlearn(state: AgentState, event: Event, places: Iterable[str], *, was_learned: bool) -> None:

@@ -7,12 +7,14 @@ from functools import cache, lru_cache
 from agents.risk import HIGH, MEDIUM, band_of
 from events.risk.scoring.comparison import READ_BEFORE, Comparison
 from events.risk.scoring.contract import (
+    FAILURES,
     NO_CONTEXT,
     PRIOR_LOGITS,
     PRIORS,
     REPORTED,
     SENDING,
     TRANSACTIONS,
+    UNCOUNTED,
     Context,
     Event,
     RiskVerdict,
@@ -20,7 +22,7 @@ from events.risk.scoring.contract import (
 )
 from events.risk.scoring.details import read
 from events.risk.scoring.features import signals
-from events.risk.scoring.learning import PSEUDO_EVENTS, learn
+from events.risk.scoring.learning import PSEUDO_EVENTS, learn, share_unknown
 from events.risk.scoring.marked import marked_signals
 from events.risk.scoring.names import DOING_VERBS, words_of
 from events.risk.scoring.reasons import LEAST_TOLD, MEANINGS, Signal, declare, itself, strongest
@@ -28,7 +30,7 @@ from events.risk.scoring.rules import RULE_FLOOR, broken_rules, floor_of, outsid
 from events.risk.scoring.state import DAY, SURPRISES, WIDTH, AgentState, Baseline
 from tenancy.alarm_budgets import ALARM_BUDGET
 
-MODEL_VERSION = "4.3"  # changes whenever the same events would score differently; stored with every event
+MODEL_VERSION = "4.4"  # changes whenever the same events would score differently; stored with every event
 MEDIUM_LOGIT = math.log(MEDIUM / (1 - MEDIUM))
 BEND, PAST_BEND = 1.0, 0.2  # log-odds (a score of 0.73) past which what was said counts, and by which share
 ENOUGH_HABITS = 30.0  # learned events (faded) from which habits may carry what was said into high
@@ -46,8 +48,12 @@ USUAL: tuple[tuple[float, ...], ...] = (
 )
 STAGES, PAYMENTS = (20.0, 60.0), 3
 HALFWAY = MEDIUM / 2  # score from which events that are no alarm come ever nearer to medium
-NARROWEST = 0.6  # part of the budget, at most of the default one, that is left however many alarms there were
-LARGE = 2.0  # what a budget allows is less by its square times this: large budgets' alarms come in runs
+SETTLED = (
+    0.5  # part of the budget that is the limit of an agent long known: its past was stranger than its days
+)
+YOUNG = 4.4  # times the budget that the limit is higher for an agent of which nothing is known
+NARROWEST = 0.65  # part of the limit, at most of the default budget's, left however many alarms there were
+TIRED = 2.0  # log-odds by which reported failures say less once alarms have used up the credit
 BEYOND = 2.0  # nats of surprise for each log-odds beyond the last
 STRANGE = 3.0  # log-odds by which what is new counts less among events as strange as can be
 BOLDEST = 0.15  # the least part of all agents' chance to which an agent's own events can lower it
@@ -85,7 +91,7 @@ def fold(state: AgentState, event: Event, context: Context, baseline: Baseline |
     score = 0.0
     if seen.surprise >= 0.0:
         score = calibrated(seen, prior_logit + seen.excess, evidence, said, context.alarm_budget, baseline)
-    if said or seen.surprise < 0.0:
+    if said or seen.action_type in REPORTED:
         score = max(score, as_said(seen, prior_logit, evidence + said, baseline))
     if broken:
         score = max(score, floor_of(len(broken)))
@@ -119,7 +125,7 @@ def weigh(seen: Comparison, prior_logit: float, context: Context, baseline: Base
             volume += weight
     seen.excess = total
     seen.counts = prior_logit + max(total - STRANGE * seen.strange, volume)
-    if seen.action_type not in REPORTED:
+    if seen.action_type not in UNCOUNTED:
         seen.surprise = surprise_of(seen.counts, row_of(seen))
     return evidence
 
@@ -176,7 +182,7 @@ def calibrated(
     is_rare = among_all <= RARE and chance <= budget and knows_none(seen, counted, above)
     if is_rare and is_telling(seen, evidence + said):
         return HIGH + (RULE_FLOOR - HIGH) * (1.0 - math.exp((math.log(among_all) - math.log(RARE)) / SLOWLY))
-    limit = limit_of(budget, state.credit)
+    limit = limit_of(budget, state.credit, counted)
     if chance > limit:
         score = 1 / (1 + math.exp(-logit))
         return score if score <= HALFWAY else MEDIUM - HALFWAY * math.exp(1.0 - score / HALFWAY)
@@ -184,10 +190,15 @@ def calibrated(
     return MEDIUM + (BELOW_HIGH - MEDIUM) * (1.0 - math.exp(-beyond))
 
 
-def limit_of(budget: float, credit: float) -> float:
-    """Return the chance from which an event is an alarm: the budget, and less after each alarm."""
-    least = NARROWEST * min(budget, ALARM_BUDGET)
-    return least + (budget * (1.0 - LARGE * budget) - least) * credit
+def limit_of(budget: float, credit: float, counted: float) -> float:
+    """Return the chance from which an event is an alarm: higher for a little known agent, less after alarms.
+
+    Of budgets below the default one the square counts: the rarest events come in runs.
+    """
+    times, unknown = budget / ALARM_BUDGET, share_unknown(counted)
+    limit = min(times * times, 1.0) * ALARM_BUDGET * (SETTLED + YOUNG * unknown * unknown)
+    more = max(budget - ALARM_BUDGET, 0.0) * SETTLED
+    return limit * (NARROWEST + (1.0 - NARROWEST) * credit) + more * credit
 
 
 def knows_none(seen: Comparison, counted: float, above: float) -> bool:
@@ -227,6 +238,8 @@ def as_said(seen: Comparison, prior_logit: float, evidence: list[Signal], baseli
     logit = prior_logit
     for _, weight, _, _ in evidence:
         logit += weight
+    if seen.action_type in FAILURES:
+        logit -= TIRED * (1.0 - seen.state.credit)
     if logit > BEND:
         logit = BEND + (logit - BEND) * PAST_BEND
     score = 1 / (1 + math.exp(-logit))
