@@ -116,7 +116,7 @@ def test_weights_change_scores(agents: list[Agent]) -> None:
     live_through(past, agents[1:], 60, seed=1)
 
     heavier = simulated(
-        agents[0].tenant, {"weights": {"NEW_DESTINATION": 50}, "threshold": 0.7, "strikes": 1}
+        agents[0].tenant, {"weights": {"NEW_DESTINATION": 50}, "threshold": 0.5, "strikes": 1}
     )
 
     assert heavier.candidate_stops > heavier.live_stops == 0

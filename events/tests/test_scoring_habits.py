@@ -78,7 +78,7 @@ def test_new_agent_that_sends_after_reading_gets_two_alarms_at_most_until_that_i
         weights.append("read_then_send" in told)
         bands.update(verdict.band for verdict in verdicts)
 
-    assert 1 <= bands["medium"] <= 2
+    assert bands["medium"] <= 2
     assert bands.total() == 480 == bands["low"] + bands["medium"]
     assert weights == [True, True, True, False, False, False]
 

@@ -174,11 +174,13 @@ class Rescoring:
             due += ID
         ids = [UUID(bytes=bytes(self._low[start : start + ID])) for start in range(0, due, ID)]
         del self._low[:due]
+        has_pooled = False
         for event_id, agent_id, action_type, received_at, details in stored.named(ids):
             reviewed = self._reviewed.get(event_id)
             if reviewed is None or not reviewed.was_confirmed:
                 event = Event(action_type, received_at.timestamp(), from_stored(details))
                 pool(self._baseline, event, agent=agent_id)
+                has_pooled = True
         pooled = set[UUID]()
         while self._next_dismissal < len(self._reviews) and self._is_past(self._next_dismissal, at - DELAY):
             review = self._reviews[self._next_dismissal]
@@ -189,8 +191,11 @@ class Rescoring:
             if reviewed.verdict == review.verdict == ReviewVerdict.DISMISSED:
                 pooled.add(review.event_id)
                 pool(self._baseline, reviewed.event, agent=str(reviewed.agent_id), trusted=True)
-        last = [self._state(agent_id) for agent_id in sorted(self._packed | self._awake)[-MOST_SUMMED_UP:]]
-        sum_up_surprises(self._baseline, last, at.timestamp())
+        if has_pooled or pooled:
+            last = [
+                self._state(agent_id) for agent_id in sorted(self._packed | self._awake)[-MOST_SUMMED_UP:]
+            ]
+            sum_up_surprises(self._baseline, last, at.timestamp())
 
 
 class Contexts:
