@@ -38,13 +38,13 @@ BELOW_HIGH = 0.84  # the most that they carry it to before
 
 # The nats of surprise (-ln of the share of ordinary events that has more evidence, the last `RARE`), and at
 # how much evidence all agents have them: with few, some and more learned events (`STAGES`), and for payments.
-# Of public streams, about the fit in `bench/risk_model/prior.py`.
+# Of public streams, as `bench/risk_model/prior.py` fits them.
 NATS: tuple[float, ...] = (0.69, 1.2, 1.61, 2.3, 3.0, 3.91, 4.61, 5.3, 6.21, 8.52)
 USUAL: tuple[tuple[float, ...], ...] = (
-    (-3.25, -2.9, -2.75, -2.14, -1.4, -1.17, -0.77, -0.5, -0.46, -0.24),
-    (-3.48, -2.94, -2.48, -2.06, -1.35, -0.81, -0.45, -0.35, 0.2, 1.4),
-    (-3.48, -3.4, -2.8, -2.67, -2.04, -1.37, -0.95, -0.45, 0.0, 1.4),
-    (-2.63, -2.43, -2.27, -2.11, -1.76, -1.44, -1.25, -1.09, -0.95, -0.3),
+    (-2.94, -2.75, -2.74, -2.14, -1.35, -1.18, -0.77, -0.5, -0.46, -0.24),
+    (-2.94, -2.75, -2.48, -2.09, -1.48, -0.82, -0.45, -0.35, 0.18, 1.36),
+    (-3.48, -3.37, -2.75, -2.67, -2.06, -1.38, -0.98, -0.47, 0.0, 1.36),
+    (-2.6, -2.43, -2.26, -2.07, -1.74, -1.4, -1.23, -1.08, -0.95, -0.25),
 )
 STAGES, PAYMENTS = (20.0, 60.0), 3
 HALFWAY = MEDIUM / 2  # score from which events that are no alarm come ever nearer to medium
