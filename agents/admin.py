@@ -36,7 +36,7 @@ from compliance.console.navigation import NavigationLine
 from tenancy.console_actions import AgentBudgetForm, AgentModeForm, mode_chip
 from tenancy.models import Enforcement
 
-TENANTS: Final = "its tenant's"
+OF_TENANT: Final = "its tenant's"
 SECTIONS: Final = {
     "Agent": ("label", "mode", "tenant", "description"),
     "Identity": ("identifier", "did", "inbox_address"),
@@ -232,14 +232,14 @@ class AgentAdmin(TenantScopedAdmin):
     mode = column(
         "mode",
         lambda one: format_html(
-            "{} {}", mode_chip(one.effective_enforcement), "its own" if one.enforcement else TENANTS
+            "{} {}", mode_chip(one.effective_enforcement), "its own" if one.enforcement else OF_TENANT
         ),
     )
     budget = column(
         "alarm budget",
         lambda one: (
             f"{one.effective_alarm_budget:g} of its ordinary events "
-            f"({'its own' if one.alarm_budget is not None else TENANTS})"
+            f"({'its own' if one.alarm_budget is not None else OF_TENANT})"
         ),
     )
     scope = column(

@@ -88,8 +88,8 @@ def charts(request: HttpRequest, figures: Figures, now: datetime) -> list[Chart]
     """Return the charts over the user's tenants."""
     today = now.astimezone(UTC).date()
     days = _days(today, DAYS)
-    of = partial(_series, days, figures)
-    every, high, medium, done, failed = map(of, ("events", "high", "medium", "delivered", "undelivered"))
+    series = partial(_series, days, figures)
+    every, high, medium, done, failed = map(series, ("events", "high", "medium", "delivered", "undelivered"))
     low = [
         None if e is None else e - (h or 0) - (m or 0) for e, h, m in zip(every, high, medium, strict=True)
     ]
@@ -119,19 +119,22 @@ def charts(request: HttpRequest, figures: Figures, now: datetime) -> list[Chart]
             "Time from event to review",
             "Median of the day's first verdicts; of several tenants, the slowest tenant's.",
             days,
-            [("Median", "medium", of("review_delay"))],
+            [("Median", "medium", series("review_delay"))],
             _seconds,
             least_top=SHORT,
-            also=[("Reviews", of("reviews"), _count)],
+            also=[("Reviews", series("reviews"), _count)],
         ),
         _chart(
             "Time from breach to revocation",
             "From the receipt of the event that reached the threshold; 0 s is within its own transaction.",
             days,
-            [("Longest", "high", of("longest_revocation_delay"))],
+            [("Longest", "high", series("longest_revocation_delay"))],
             _seconds,
             least_top=SHORT,
-            also=[("Median", of("revocation_delay"), _seconds), ("Breaches", of("revocations"), _count)],
+            also=[
+                ("Median", series("revocation_delay"), _seconds),
+                ("Breaches", series("revocations"), _count),
+            ],
         ),
         _agents(request, today),
     ]

@@ -105,9 +105,34 @@ def panel(
 
 def tiles(request: HttpRequest, figures: Figures, now: datetime) -> list[Tile]:
     """Return one number for each state that somebody may have to act on."""
-    agents, certificates = scoped(request, Agent), scoped(request, Certificate)
+    overdue = scoped(request, AccessReview).overdue(now).count()
+    high, medium = scoped(request, OpenEvent).counts()
+    waiting = f"{high} high, {medium} medium" if high or medium else "every event has its verdict"
+    today = now.astimezone(UTC).date()
+    failed = sum(figures[day]["undelivered"] for day in (today, today - DAY) if day in figures)
+    return [
+        *_agent_tiles(request, now),
+        *_certificate_tiles(request, now),
+        _list_tile(request, now),
+        Tile(
+            *("Overdue reviews", "fact_check", overdue, "of access, past their date"),
+            *(list_url(AccessReview, "state__exact=open"), "bad" if overdue else ""),
+        ),
+        Tile(
+            *("Events to review", "inbox", high + medium, waiting, list_url(OpenEvent)),
+            "bad" if high else "warn" if medium else "good",
+        ),
+        Tile(
+            *("Failed deliveries", "outbox", failed, "webhooks, today and yesterday"),
+            *(list_url(Delivery, "status__exact=failed"), "bad" if failed else ""),
+        ),
+        _log_tile(now),
+    ]
+
+
+def _agent_tiles(request: HttpRequest, now: datetime) -> list[Tile]:
     would_have_stopped = Q(status=AgentStatus.ACTIVE, would_have_stopped_at__gte=now - RECENT)
-    found = agents.aggregate(
+    found = scoped(request, Agent).aggregate(
         **{status: Count("pk", filter=Q(status=status)) for status in AgentStatus.values},
         registered=Count("pk"),
         observed=Count("pk", filter=is_in_mode(Enforcement.OBSERVE) & would_have_stopped),
@@ -115,44 +140,15 @@ def tiles(request: HttpRequest, figures: Figures, now: datetime) -> list[Tile]:
         dormant=Count("pk", filter=Q(dormant_at__isnull=False)),
     )
     suspended, orphans, dormant = (found[name] for name in ("suspended", "orphans", "dormant"))
-    suspensions = "await a review" if suspended else "nothing to review"
+    registered = f"of {found['registered']} registered"
+    review, tone = ("await a review", "bad") if suspended else ("nothing to review", "")
     if found["observed"]:
-        suspensions += f"; {found['observed']} observed would have been in {RECENT.days} days"
+        review += f"; {found['observed']} observed would have been in {RECENT.days} days"
     urls = {status: list_url(Agent, f"status__exact={status}") for status in AgentStatus.values}
-    counts = certificates.aggregate(
-        active=Count("pk", filter=Q(status=CertificateStatus.ACTIVE, expires_at__gte=now)),
-        soon=Count("pk", filter=ends_within(30, now)),
-        very_soon=Count("pk", filter=ends_within(7, now)),
-    )
-    soon_tone = "bad" if counts["very_soon"] else "warn" if counts["soon"] else ""
-    lists = scoped(request, RevocationList)
-    full = lists.filter(authority__role=AuthorityRole.ISSUING, authority__retired_at=None, scope="full")
-    age, list_note, list_tone = "none", "not yet published", "bad"
-    if (newest := full.order_by("-number").first()) is not None:
-        age = spoken(now - newest.this_update)
-        list_note = f"old, number {newest.number}, {counted(newest.entry_count, 'entry', 'entries')}"
-        list_tone = "bad" if newest.next_update <= now else "good"
-    overdue = scoped(request, AccessReview).overdue(now).count()
-    high, medium = scoped(request, OpenEvent).counts()
-    waiting_note = f"{high} high, {medium} medium" if high or medium else "every event has its verdict"
-    today = now.astimezone(UTC).date()
-    failed = sum(figures[day]["undelivered"] for day in (today, today - DAY) if day in figures)
-    log = log_state(now=now)
-    tree_tone = {MET: "good", MISSING: "warn", NO_POLICY: ""}[log.quorum]
-    quorum = {MET: "quorum met", MISSING: "quorum missing", NO_POLICY: "no witnesses"}[log.quorum]
-    if log.is_contradicted:
-        tree_tone, quorum = "bad", "a witness contradicts"
-    unsigned = log.backlog.unsealed + log.backlog.unsigned
     return [
-        Tile(
-            *("Active agents", "smart_toy", found["active"], f"of {found['registered']} registered"),
-            *(urls["active"], "good"),
-        ),
+        Tile("Active agents", "smart_toy", found["active"], registered, urls["active"], "good"),
         Tile("Pending agents", "hourglass_top", found["pending"], "wait for a certificate", urls["pending"]),
-        Tile(
-            *("Suspended agents", "pause_circle", suspended, suspensions),
-            *(urls["suspended"], "bad" if suspended else ""),
-        ),
+        Tile("Suspended agents", "pause_circle", suspended, review, urls["suspended"], tone),
         Tile(
             *("Agents without an owner", "person_off", orphans, "nobody answers for them"),
             *(list_url(Agent, "owner=none"), "warn" if orphans else ""),
@@ -161,32 +157,45 @@ def tiles(request: HttpRequest, figures: Figures, now: datetime) -> list[Tile]:
             *("Dormant agents", "bedtime", dormant, f"active, no event for {settings.DORMANT_DAYS} days"),
             *(list_url(Agent, "dormant=yes"), "warn" if dormant else ""),
         ),
-        Tile(
-            *("Active certificates", "workspace_premium", counts["active"], "neither revoked nor expired"),
-            *(list_url(Certificate, "state=active"), "good"),
-        ),
-        Tile(
-            *("Expire within 30 days", "event_upcoming", counts["soon"]),
-            *(f"{counts['very_soon']} of them within 7 days", list_url(Certificate, "state=30"), soon_tone),
-        ),
-        Tile("Revocation list", "playlist_remove", age, list_note, list_url(RevocationList), list_tone),
-        Tile(
-            *("Overdue reviews", "fact_check", overdue, "of access, past their date"),
-            *(list_url(AccessReview, "state__exact=open"), "bad" if overdue else ""),
-        ),
-        Tile(
-            *("Events to review", "inbox", high + medium, waiting_note, list_url(OpenEvent)),
-            "bad" if high else "warn" if medium else "good",
-        ),
-        Tile(
-            *("Failed deliveries", "outbox", failed, "webhooks, today and yesterday"),
-            *(list_url(Delivery, "status__exact=failed"), "bad" if failed else ""),
-        ),
-        Tile(
-            *("Sealed audit entries", "account_tree", log.tree_size, f"{unsigned} unsigned; {quorum}"),
-            *(list_url(TreeHead), tree_tone),
-        ),
     ]
+
+
+def _certificate_tiles(request: HttpRequest, now: datetime) -> list[Tile]:
+    counts = scoped(request, Certificate).aggregate(
+        active=Count("pk", filter=Q(status=CertificateStatus.ACTIVE, expires_at__gte=now)),
+        soon=Count("pk", filter=ends_within(30, now)),
+        very_soon=Count("pk", filter=ends_within(7, now)),
+    )
+    url, soon_url = list_url(Certificate, "state=active"), list_url(Certificate, "state=30")
+    note, very_soon = "neither revoked nor expired", f"{counts['very_soon']} of them within 7 days"
+    tone = "bad" if counts["very_soon"] else "warn" if counts["soon"] else ""
+    return [
+        Tile("Active certificates", "workspace_premium", counts["active"], note, url, "good"),
+        Tile("Expire within 30 days", "event_upcoming", counts["soon"], very_soon, soon_url, tone),
+    ]
+
+
+def _list_tile(request: HttpRequest, now: datetime) -> Tile:
+    """Return the age of the newest full list of agents' certificates."""
+    lists = scoped(request, RevocationList)
+    full = lists.filter(authority__role=AuthorityRole.ISSUING, authority__retired_at=None, scope="full")
+    age, note, tone = "none", "not yet published", "bad"
+    if (newest := full.order_by("-number").first()) is not None:
+        age = spoken(now - newest.this_update)
+        note = f"old, number {newest.number}, {counted(newest.entry_count, 'entry', 'entries')}"
+        tone = "bad" if newest.next_update <= now else "good"
+    return Tile("Revocation list", "playlist_remove", age, note, list_url(RevocationList), tone)
+
+
+def _log_tile(now: datetime) -> Tile:
+    """Return how many entries of the audit log are sealed, and whether witnesses vouch for them."""
+    log = log_state(now=now)
+    tone = {MET: "good", MISSING: "warn", NO_POLICY: ""}[log.quorum]
+    quorum = {MET: "quorum met", MISSING: "quorum missing", NO_POLICY: "no witnesses"}[log.quorum]
+    if log.is_contradicted:
+        tone, quorum = "bad", "a witness contradicts"
+    note = f"{log.backlog.unsealed + log.backlog.unsigned} unsigned; {quorum}"
+    return Tile("Sealed audit entries", "account_tree", log.tree_size, note, list_url(TreeHead), tone)
 
 
 def panels(request: HttpRequest, now: datetime) -> list[Panel]:

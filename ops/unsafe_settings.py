@@ -41,6 +41,7 @@ def check_unsafe(**kwargs: Any) -> list[CheckMessage]:
 
 
 def _weak_secrets() -> Iterator[tuple[str, str]]:
+    """Yield the number of the check and the text for each secret that could be guessed."""
     key, token = settings.SECRET_KEY, settings.METRICS_TOKEN
     if key.startswith("django-insecure-") or len(key) < SHORTEST_SECRET or _bits(key) < LEAST_BITS:
         yield "E011", f"SECRET_KEY is no random text of {SHORTEST_SECRET} characters or more."
@@ -66,6 +67,7 @@ def _weak_secrets() -> Iterator[tuple[str, str]]:
 
 
 def _open_doors() -> Iterator[tuple[str, str]]:
+    """Yield number and text for each setting that lets strangers in, or lets them read what passes."""
     if settings.DEBUG:
         yield "E010", "DEBUG is on: errors would show their tracebacks to callers."
     # HTTPS decides about cookies and HSTS, and reads the scheme letter by letter.

@@ -73,7 +73,7 @@ def export_of(
         statement, params = _NONE, ()
     batches = sealed_among(statement, params, before=under.size, most=BATCH)
     pieces = _pieces(header, batches, under.size, form, tenant_id)
-    next(pieces)
+    next(pieces)  # takes the slot, or raises, before the answer begins
     return pieces
 
 
@@ -84,6 +84,10 @@ def _pieces(
     form: Format,
     tenant_id: UUID,
 ) -> Pieces:
+    """Yield nothing once a slot is taken, then header, batches of entries, and footer.
+
+    The entries lie before `size` in the tree. Raises: ExportsUnderWay.
+    """
     environment, is_audited = environments.current(), environments.is_auditing()
     # Paths of neighbours share most of their subtrees.
     fetch = lru_cache(KEPT_TILES)(lambda level, index: StoredTiles().fetch(level, index))
@@ -93,7 +97,7 @@ def _pieces(
     except AllTaken as error:
         raise ExportsUnderWay() from error
     with slot, closing(batches):
-        # The begin of the export ends here: what follows is read after the request's environment is left.
+        # What follows is read after the request's own environment is left.
         yield b""
         piece, count = form.framing("export", header), 0
         digest = sha256(piece)

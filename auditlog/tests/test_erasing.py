@@ -118,7 +118,7 @@ def test_record_of_an_erasure_keeps_what_it_names(entry: AuditEntry) -> None:
         (AuditAction.AUDIT_ERASED, ["description"], False, "not the leaf"),
     ],
 )
-def test_database_erases_what_its_record_names_and_keeps_the_leaf(
+def test_database_refuses_an_erasure_without_its_record_or_with_another_leaf(
     action: AuditAction, told: list[str], is_leaf: bool, refusal: str, entry: AuditEntry
 ) -> None:
     sealer.seal_all()

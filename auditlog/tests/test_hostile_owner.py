@@ -104,7 +104,9 @@ def test_strange_head_is_named(log: list[AuditEntry], change: str) -> None:
         ("INSERT INTO auditlog_signedhead VALUES (0, '', '', now(), true)", Damage.CHECKPOINT),
     ],
 )
-def test_what_no_tree_has_is_named(log: list[AuditEntry], statement: str, damage: Damage) -> None:
+def test_missing_head_and_strange_tiles_and_checkpoints_are_named(
+    log: list[AuditEntry], statement: str, damage: Damage
+) -> None:
     sql.execute(statement)
 
     assert [flaw.damage for flaw in verify().flaws] == [damage]

@@ -36,7 +36,7 @@ SELECT (SELECT count(*) FROM auditlog_tile WHERE level = 0), (SELECT count(*) FR
     (SELECT count(*) FROM auditlog_leaf, jsonb_object_keys(erased)
      WHERE erased IS NOT NULL AND jsonb_typeof(erased) = 'object')
 """
-"""Of tiles of leaves, entries that wait to be sealed, and erased parts of entries."""
+"""Counts of tiles of leaves, of entries that wait to be sealed, and of erased parts of entries."""
 _DROPS: Final = """
 SELECT (metadata ->> 'from')::bigint, (metadata ->> 'to')::bigint FROM auditlog_auditentry
 WHERE event_type = 'audit.dropped' AND metadata ->> 'from' ~ '^[0-9]{1,18}$'

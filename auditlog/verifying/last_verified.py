@@ -64,10 +64,10 @@ def failure() -> str:
 
 
 def keep(note: str | None, *, failure: str = "", now: datetime) -> None:
-    """Remember that the current environment's log verified, and its newest checkpoint, if there is one.
+    """Remember how the current environment's log verified; without AUDIT_VERIFIED_FILE, do nothing.
 
-    Or the `failure`, beside what was verified before, until the log verifies again. Without
-    AUDIT_VERIFIED_FILE, do nothing.
+    `note` is its newest checkpoint, if it verified and has one. A `failure` is kept beside what was verified
+    before, until the log verifies again.
     """
     if not settings.AUDIT_VERIFIED_FILE:
         return

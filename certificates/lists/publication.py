@@ -99,7 +99,7 @@ def lists_are_due(*, authority_id: UUID, now: datetime) -> bool:
     """Whether a CA has a list to make: missing, aged or unfinished, or a change that is on no list yet."""
     authority = CertificateAuthority.objects.get(id=authority_id)
     newest = _newest(authority)
-    unlisted = (_unlisted(authority, now), _ended_holds(authority, now))
+    unlisted = (_unlisted(authority, now), _unlisted_ends(authority, now))
     return (
         authority.crl_completed != authority.crl_number
         or bool({FULL, *_shard_names(authority)} - newest.keys())
@@ -109,7 +109,7 @@ def lists_are_due(*, authority_id: UUID, now: datetime) -> bool:
 
 
 def _begin(authority: CertificateAuthority, now: datetime) -> CrlWindow:
-    """Take the next number and mark what has changed as part of it."""
+    """Take the next number and mark what has changed as part of it; return number and dates."""
     with environments.atomic():
         authority.refresh_from_db(from_queryset=CertificateAuthority.objects.locked())
         authority.crl_number += 1
@@ -135,7 +135,7 @@ def _mark(authority: CertificateAuthority, window: CrlWindow) -> None:
         marked = rows.update(first_crl_number=window.number)
         if marked < MARK_BATCH:
             break
-    ended = _ended_holds(authority, window.this_update)
+    ended = _unlisted_ends(authority, window.this_update)
     EndedHold.objects.filter(id__in=ended.order_by().values("id")).update(end_crl_number=window.number)
 
 
@@ -264,7 +264,7 @@ def _unlisted(authority: CertificateAuthority, now: datetime) -> CertificateQuer
     return revoked.filter(first_crl_number=None)
 
 
-def _ended_holds(authority: CertificateAuthority, now: datetime) -> QuerySet[EndedHold]:
+def _unlisted_ends(authority: CertificateAuthority, now: datetime) -> QuerySet[EndedHold]:
     """Holds that lists have shown, but not yet their end."""
     since = now - settings.CRL_VALIDITY
     shown = EndedHold.objects.filter(hold_crl_number__isnull=False, end_crl_number=None)

@@ -135,7 +135,9 @@ def test_issuance_is_recorded_audited_and_announced(client: ApiClient, tenant: T
         (make_suspended_agent, 422, "Cannot certify a suspended agent"),
     ],
 )
-def test_refusals(client: ApiClient, tenant: Tenant, make: Any, status: int, error: str) -> None:
+def test_agent_that_may_not_be_certified_is_refused(
+    client: ApiClient, tenant: Tenant, make: Any, status: int, error: str
+) -> None:
     answer = certify(client, make(tenant))
 
     assert (answer.status_code, answer.json()) == (status, {"error": error})

@@ -68,6 +68,7 @@ def shown(client: ApiClient, renewal_id: str) -> dict[str, Any]:
 
 
 def finished(client: ApiClient, renewal_id: str) -> dict[str, Any]:
+    """Go on with a renewal to its end, and return it as shown then."""
     while services.RENEWALS.advance(job_id=renewal_id, now=now()):
         pass
     return shown(client, renewal_id)

@@ -43,8 +43,8 @@ def run_tests(layout: Layout, arguments: list[str]) -> int:
     command = [sys.executable, "-m", "pytest", *arguments]
     compile_scorer(layout, "--background")
     with in_use(servers, start=servers.start_postgres):
+        # What killed runs left: the folder of a run that goes on is locked.
         for folder in sorted(layout.local.glob("test/r*")):
-            # Of killed runs.
             with suppress(BlockingIOError), locked(folder / "lock", wait=False):
                 try:
                     _clear(servers, folder)

@@ -30,7 +30,7 @@ ASK_SECONDS: Final = 5.0
 
 log = logging.getLogger(__name__)
 
-REQUEST_SECONDS = 30.0  # how long a request takes at most
+REQUEST_SECONDS = 30.0  # the longest of the senders' timeouts, WEBHOOK_TIMEOUT_SECONDS
 RETRY_SECONDS = 0.5
 CLOSING_SECONDS = 5.0
 MARK_SECONDS = 3.0  # between two signs of life

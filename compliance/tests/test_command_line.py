@@ -32,7 +32,7 @@ def test_commands_of_others_that_do_not_serve_the_service_are_unknown() -> None:
 
 
 @pytest.mark.parametrize("name", ["flush", "loaddata"])
-def test_unknown_command_is_not_fetched(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_hidden_command_of_django_is_a_usage_error(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         manage.CommandLine(["manage.py"]).fetch_command(name)
 

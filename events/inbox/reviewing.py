@@ -88,12 +88,7 @@ def review(
         )
         _record(made, event, before, actor)
         if has_changed:
-            # A dismissed event counts against the marks that it met.
-            is_confirmed = verdict == ReviewVerdict.CONFIRMED
-            marked = made.marked if is_confirmed else marks.met_by(event)
-            marks.put(
-                tenant_id=tenant_id, event_id=event.id, places=marked, is_confirmed=is_confirmed, now=now
-            )
+            _mark(event, made, now)
             if verdict == ReviewVerdict.CONFIRMED and event.risk_band == RiskBand.HIGH:
                 _open_incident(agent, event, case_number, actor, now)
             PendingReview.objects.create(id=made.id, agent_id=agent.id, created_at=now)
@@ -152,6 +147,13 @@ def _take_in(made: EventReview, now: datetime) -> None:
     rebuild = partial(snapshots.rebuild, agent_id=agent_id, has_limits=has_limits, now=now)
     held = state_cache.amend(agent_id=agent_id, change=change, rebuild=rebuild, now=now)
     snapshots.put({agent_id: held}, now=now)
+
+
+def _mark(event: BehaviorEvent, made: EventReview, now: datetime) -> None:
+    """Mark the places of a confirmed event; a dismissed one counts against the marks that it met."""
+    is_confirmed = made.verdict == ReviewVerdict.CONFIRMED
+    places = made.marked if is_confirmed else marks.met_by(event)
+    marks.put(tenant_id=event.tenant_id, event_id=event.id, places=places, is_confirmed=is_confirmed, now=now)
 
 
 def _open_incident(

@@ -59,12 +59,9 @@ def clocks_table(incident: Incident, now: datetime) -> SafeString:
         state = clock.state_at(now)
         shown = chip(state.value.replace("_", " "), _CLOCK_COLOURS[state])
         since = format_html("{} {}", moment(clock.started_at), clock.basis) if clock.started_at else EMPTY
-        rows.append(
-            (
-                *(clock.kind.label, format_html("{} {}", shown, countdown(clock, now)), since),
-                *(moment(clock.due_at), moment(clock.met_at), clock.provision),
-            )
-        )
+        standing = format_html("{} {}", shown, countdown(clock, now))
+        due, met = moment(clock.due_at), moment(clock.met_at)
+        rows.append((clock.kind.label, standing, since, due, met, clock.provision))
     return wide_table(("Report", "State", "Runs from", "Due", "Sent", "Where it stands"), rows)
 
 

@@ -166,10 +166,10 @@ class Scenario:
 
     def play(self) -> None:
         self._get_certified()
-        self._work()
+        self._act_as_certified()
         self._breach_the_threshold()
         self._notify_and_publish()
-        self._go_on()
+        self._return_to_work()
 
     @property
     def _path(self) -> str:
@@ -207,7 +207,7 @@ class Scenario:
             expect(answer["permitted_actions"] == PERMITTED, "the scope differs from what was registered")
             step.note = f"{answer['status']}, operator {answer['operator']}"
 
-    def _work(self) -> None:
+    def _act_as_certified(self) -> None:
         with self.step(f"Stream {ORDINARY_EVENTS} ordinary events (p99)", target=0.2) as step:
             times, bands = [], set()
             for number in range(ORDINARY_EVENTS):
@@ -282,7 +282,7 @@ class Scenario:
             expect(not missing, f"missing {missing}")
             step.note = f"{len(audited)} entries"
 
-    def _go_on(self) -> None:
+    def _return_to_work(self) -> None:
         with self.step("Reinstate after review, certify anew") as step:
             reinstated = self.client.post(f"{self._path}/reinstate", {"reason": "cause fixed"})
             expect(reinstated["status"] == "pending", "the agent is not pending")

@@ -79,7 +79,7 @@ class AddKeyForm(AddWebAuthnForm):
                 public = made.response.attestation_object.auth_data.credential_data.public_key
                 if public[3] == RS256 and len(public[-1]) < SMALLEST_RSA:
                     raise ValueError("weak")
-                # Whether it can verify signatures, which none did yet.
+                # No signature was verified yet: a key that cannot do so at all raises another error.
                 with suppress(InvalidSignature):
                     public.verify(b"", b"")
             return super().clean()

@@ -24,6 +24,8 @@ It sets your password, once, until {expires:%Y-%m-%d %H:%M} UTC. Nobody will ask
 
 
 class LinkIsOver(NotFound):
+    """`reason` names the cause in the audit log, where a single sign-on was to use the link."""
+
     reason = "link_is_over"
     message = "This link was used, replaced or is too old"
 

@@ -23,7 +23,8 @@ def check_sign_on(**kwargs: Any) -> list[CheckMessage]:
     is_begun = len(missing) < len(parts) or settings.OIDC_ONLY or settings.OIDC_CREATE_PEOPLE
     issuer, algorithms = settings.OIDC_ISSUER, set(settings.OIDC_ALGORITHMS)
     is_address = is_safe_address(issuer) and not urlsplit(issuer).query and not urlsplit(issuer).fragment
-    found = [
+    # The number of each check, whether the settings fail it, and what to say then.
+    rules = [
         (
             "E005",
             missing and is_begun,
@@ -62,7 +63,7 @@ def check_sign_on(**kwargs: Any) -> list[CheckMessage]:
         ),
     ]
     hint = "See docs/settings.md."
-    return [checks.Error(text, hint=hint, id=f"people.{name}") for name, is_wrong, text in found if is_wrong]
+    return [checks.Error(text, hint=hint, id=f"people.{name}") for name, is_wrong, text in rules if is_wrong]
 
 
 def check_who_enters(**kwargs: Any) -> list[CheckMessage]:

@@ -27,11 +27,15 @@ CREATING: Final = 0x73736F  # "sso": the advisory lock under which people are ma
 
 
 class IdentityTaken(Conflict):
+    """`reason` names the cause in the audit log, as that of `SignOnRefused`."""
+
     reason = "taken"
     message = "This account of the identity provider signs in somebody else"
 
 
 class IdentityExists(Conflict):
+    """`reason` names the cause in the audit log, as that of `SignOnRefused`."""
+
     reason = "linked"
     message = "This person is linked to an account of the identity provider already: unlink it first"
 

@@ -38,7 +38,7 @@ CONTROLS = {
 
 def build(kind: ReportType, frame: Frame, facts: Facts) -> Json:
     """Return the whole document, in JSON values; the same facts give the same document."""
-    regulation, roots = REGULATIONS[kind], ("verified", "asserted", "nobody")
+    regulation = REGULATIONS[kind]
     return {
         "format": FORMAT,
         "notice": NOTICE,
@@ -57,50 +57,7 @@ def build(kind: ReportType, frame: Frame, facts: Facts) -> Json:
                 "archives": facts.archives,
             }
         ),
-        "summary": {
-            "agents": facts.agent_count,
-            "enforcement": {
-                "tenant": facts.enforcement,
-                "agents_observed": facts.observed_agents,
-                "would_have_stopped": facts.would_have_stopped_count,
-            },
-            "events": facts.event_count,
-            "events_by_band": _bands(facts.events_by_band),
-            "events_by_action": dict(sorted(facts.events_by_action.items())),
-            "certificates": {
-                "in_force_in_period": facts.certificate_count,
-                "in_force_at_end": facts.certificates_at_end,
-                "on_hold_at_end": facts.certificates_on_hold_at_end,
-                "revoked_at_end": facts.certificates_revoked_at_end,
-            },
-            "high_risk_reviews": {
-                "confirmed": facts.verdicts.get("confirmed", 0),
-                "dismissed": facts.verdicts.get("dismissed", 0),
-                "by": facts.verdicts_by,
-                "waiting": facts.high_risk_count - sum(facts.verdicts.values()),
-                "seconds_to_first_review": _spread(facts.review_delays),
-            },
-            "automatic_stops": {
-                "made": facts.stop_count,
-                "seconds_from_last_strike": _spread(facts.stop_delays),
-            },
-            "interventions_by_people": facts.human_interventions,
-            "model_versions": list(facts.model_versions),
-            "delegations": {
-                "issued": facts.delegation_count,
-                **{f"root_{name}": facts.delegations.get(name, 0) for name in roots},
-                "checked_against_a_scope": facts.delegations_checked_against_a_scope,
-            },
-            "audit_entries": {action: dict(sorted(by.items())) for action, by in sorted(facts.acts.items())},
-            "incidents": facts.incidents,
-            "erased": {"parts": facts.erased_parts, "entries": facts.erased_entries},
-            "listed": {
-                "agents": len(facts.agents),
-                "certificates": len(facts.certificates),
-                "high_risk_events": len(facts.high_risk),
-                "oversight": len(facts.oversight),
-            },
-        },
+        "summary": _summary(facts),
         "rows": {
             rows.value: {"definition": text, "list": LISTS.get(rows)} for rows, text in DEFINITIONS.items()
         },
@@ -161,6 +118,53 @@ def framed(frame: Frame) -> Json:
         "covered_until": to_json(frame.covered_until),
         "generated_at": to_json(frame.generated_at),
         "agent_ids": to_json(frame.agent_ids),
+    }
+
+
+def _summary(facts: Facts) -> Json:
+    return {
+        "agents": facts.agent_count,
+        "enforcement": {
+            "tenant": facts.enforcement,
+            "agents_observed": facts.observed_agents,
+            "would_have_stopped": facts.would_have_stopped_count,
+        },
+        "events": facts.event_count,
+        "events_by_band": _bands(facts.events_by_band),
+        "events_by_action": dict(sorted(facts.events_by_action.items())),
+        "certificates": {
+            "in_force_in_period": facts.certificate_count,
+            "in_force_at_end": facts.certificates_at_end,
+            "on_hold_at_end": facts.certificates_on_hold_at_end,
+            "revoked_at_end": facts.certificates_revoked_at_end,
+        },
+        "high_risk_reviews": {
+            "confirmed": facts.verdicts.get("confirmed", 0),
+            "dismissed": facts.verdicts.get("dismissed", 0),
+            "by": facts.verdicts_by,
+            "waiting": facts.high_risk_count - sum(facts.verdicts.values()),
+            "seconds_to_first_review": _spread(facts.review_delays),
+        },
+        "automatic_stops": {
+            "made": facts.stop_count,
+            "seconds_from_last_strike": _spread(facts.stop_delays),
+        },
+        "interventions_by_people": facts.human_interventions,
+        "model_versions": list(facts.model_versions),
+        "delegations": {
+            "issued": facts.delegation_count,
+            **{f"root_{name}": facts.delegations.get(name, 0) for name in ("verified", "asserted", "nobody")},
+            "checked_against_a_scope": facts.delegations_checked_against_a_scope,
+        },
+        "audit_entries": {action: dict(sorted(by.items())) for action, by in sorted(facts.acts.items())},
+        "incidents": facts.incidents,
+        "erased": {"parts": facts.erased_parts, "entries": facts.erased_entries},
+        "listed": {
+            "agents": len(facts.agents),
+            "certificates": len(facts.certificates),
+            "high_risk_events": len(facts.high_risk),
+            "oversight": len(facts.oversight),
+        },
     }
 
 

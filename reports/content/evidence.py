@@ -110,21 +110,7 @@ def gather(frame: Frame) -> Facts:
     active = agents.filter(status=AgentStatus.ACTIVE)
     heard = events.filter(agent_id=OuterRef("pk"), tenant_id=OuterRef("tenant_id")).order_by()
     transactions = events.filter(action_type__in=TRANSACTIONS)
-    issued = entries.of_type(AuditAction.DELEGATION_ISSUED)
-    people = issued.filter(metadata__chain__0__type=ChainActorType.HUMAN.value)
-    verified = people.filter(metadata__root_assurance=RootAssurance.VERIFIED.value).count()
     span = trend_span(frame.end - frame.start)
-    trend: dict[datetime, dict[str, int]] = defaultdict(dict)
-    steps = events.annotate(at=Trunc("received_at", span)).order_by("at").values("at", "risk_band")
-    for row in steps.annotate(number=Count("id")):
-        trend[row["at"]][row["risk_band"]] = row["number"]
-    acts: dict[str, dict[str, int]] = defaultdict(dict)
-    for one in entries.order_by().values("event_type", "actor_kind").annotate(number=Count("id")):
-        acts[one["event_type"]][one["actor_kind"]] = one["number"]
-    # An index finds each agent's first event.
-    own = BehaviorEvent.objects.filter(agent_id=OuterRef("pk"), tenant_id=OuterRef("tenant_id"))
-    first = Subquery(own.order_by("id").values("received_at")[:1])
-    everybody = Agent.objects.for_tenant(frame.tenant_id).annotate(first_at=first)
     return Facts(
         agents=tuple(_agent_facts(frame, agents, events, modes)),
         agent_count=agents.count(),
@@ -149,18 +135,12 @@ def gather(frame: Frame) -> Facts:
         **delays.reviews(events.high_risk()),
         unlinked_transactions=transactions.filter(chain_id=None, session_id=None).count(),
         trend_span=span,
-        trend=tuple({"at": at, "bands": counts} for at, counts in sorted(trend.items())),
+        trend=tuple(_trend(events, span)),
         oversight=tuple(_oversight_facts(entries)),
-        acts=dict(acts),
+        acts=_acts(entries),
         human_interventions=interventions_in(entries).count(),
         stop_delays=delays.stop_delays(entries),
-        delegations={
-            "verified": verified,
-            "asserted": people.count() - verified,
-            "nobody": issued.count() - people.count(),
-        },
-        delegations_checked_against_a_scope=issued.filter(metadata__scope_checked=True).count(),
-        oldest_event_at=everybody.aggregate(oldest=Min("first_at"))["oldest"],
+        oldest_event_at=_oldest_event(frame),
         oldest_entry_at=oldest_entry.created_at if oldest_entry else None,
         event_retention_days=settings.EVENT_RETENTION_DAYS,
         audit_retention_days=settings.AUDIT_RETENTION_DAYS,
@@ -173,8 +153,48 @@ def gather(frame: Frame) -> Facts:
         incidents_opened_by=_counts(openings, "actor_kind"),
         erased_parts=len(parts),
         erased_entries=len({entry_id for entry_id, _ in parts}),
+        **_delegation_counts(entries),
         **_sealing(frame, entries),
     )
+
+
+def _trend(events: BehaviorEventQuerySet, span: str) -> Iterable[Row]:
+    bands: dict[datetime, dict[str, int]] = defaultdict(dict)
+    rows = events.annotate(at=Trunc("received_at", span)).order_by("at").values("at", "risk_band")
+    for row in rows.annotate(number=Count("id")):
+        bands[row["at"]][row["risk_band"]] = row["number"]
+    return ({"at": at, "bands": counts} for at, counts in sorted(bands.items()))
+
+
+def _acts(entries: AuditEntryQuerySet) -> dict[str, dict[str, int]]:
+    """Return how many entries there are of each action, by the kind of who acted."""
+    found: dict[str, dict[str, int]] = defaultdict(dict)
+    for row in entries.order_by().values("event_type", "actor_kind").annotate(number=Count("id")):
+        found[row["event_type"]][row["actor_kind"]] = row["number"]
+    return dict(found)
+
+
+def _oldest_event(frame: Frame) -> datetime | None:
+    """Return when the oldest event stored was received; an index finds each agent's."""
+    own = BehaviorEvent.objects.filter(agent_id=OuterRef("pk"), tenant_id=OuterRef("tenant_id"))
+    first = own.order_by("id").values("received_at")[:1]
+    agents = Agent.objects.for_tenant(frame.tenant_id).annotate(first_at=Subquery(first))
+    found: datetime | None = agents.aggregate(oldest=Min("first_at"))["oldest"]
+    return found
+
+
+def _delegation_counts(entries: AuditEntryQuerySet) -> Row:
+    issued = entries.of_type(AuditAction.DELEGATION_ISSUED)
+    people = issued.filter(metadata__chain__0__type=ChainActorType.HUMAN.value)
+    verified = people.filter(metadata__root_assurance=RootAssurance.VERIFIED.value).count()
+    return {
+        "delegations": {
+            "verified": verified,
+            "asserted": people.count() - verified,
+            "nobody": issued.count() - people.count(),
+        },
+        "delegations_checked_against_a_scope": issued.filter(metadata__scope_checked=True).count(),
+    }
 
 
 def _overlong(certificates: QuerySet[Certificate]) -> int:

@@ -27,35 +27,11 @@ def values_of(record: IncidentRecord, template: NotificationTemplate) -> dict[st
     model = ", ".join(filter(None, (agent.model, agent.version))) or None
     agents = [f"{one.did}; agent {one.id}" for one in record.agents[:LISTED]]
     identifiers = "; ".join([*agents, *(f"certificate {row.serial_number}" for row in shown)])
-    description, speed = _description(record), _speed(record)
-    named = ", ".join(str(one.id) for one in record.agents[:LISTED])
-    logs = (
-        f"Timeline of {counted(len(record.timeline), 'entry', 'entries')}; audit log of {record.log_size:,} "
-        f"sealed entries, of which those about {incident.id}, {named} and "
-        f"{'their' if record.has_several else 'its'} certificates concern the incident; events are kept with "
-        "their scores and reasons"
-    )
-    (clock,) = (one for one in incident.clocks() if one.kind == ClockKind.AI_ACT_REPORT)
-    term = "No term runs: it was stated that this is no serious incident"
-    if clock.due_at is not None:
-        since = f"from {clock.basis} at {moment(clock.started_at)}"
-        term = f"{moment(clock.due_at)}, {since} ({clock.provision})"
-    # DORA's forms have days, hours and minutes as `DD:HH:MM`.
-    end = incident.closed_at or incident.contained_at
-    minutes = max(int(((end or record.gathered_at) - began).total_seconds() // 60), 0)
-    duration = f"{minutes // 1440:02d}:{minutes // 60 % 24:02d}:{minutes % 60:02d}"
+    description, speed, logs, state = _description(record), _speed(record), _logs(record), _state(record)
     names = dict.fromkeys(reason["name"] for event in events for reason in event.reasons)
     reasons = "; ".join(map(in_words, list(names)[:LISTED])) or "No event was scored as high-risk"
     done = [f"{moment(step.created_at)} {step.description or ''} ({step.actor_id})" for step in record.steps]
     measures = "; ".join(done[-LISTED:]) or "None on record"
-    moved = {"contained": incident.contained_at, "closed": incident.closed_at}.get(incident.state)
-    state = f"{incident.state.capitalize()}{f' since {moment(moved)}' if moved else ''}; agent {agent.status}"
-    scope = agent.permitted_actions
-    permitted = "none declared" if scope is None else ", ".join(scope) or "nothing is permitted"
-    limits = (agent.financial_scope or {}).items()
-    confirmed, dismissed = record.verdicts["confirmed"], record.verdicts["dismissed"]
-    waiting = len(events) - confirmed - dismissed
-    of = f", of the first {MOST_EVENTS}" if len(events) >= MOST_EVENTS else ""
     harm = SeriousHarm(incident.serious_harm)
     serials = ", ".join(row.serial_number for row in shown) or "none"
     sessions = ", ".join(sorted({event.session_id for event in events if event.session_id})[:LISTED])
@@ -67,13 +43,12 @@ def values_of(record: IncidentRecord, template: NotificationTemplate) -> dict[st
         "A1": type_of_report,
         "A2": moment(record.gathered_at),
         "A3": incident.reference,
-        "A4": term,
+        "A4": _term(record),
         "C1": agent.name,
         "C2": model,
         "C3": agent.model_hash,
         "C4": identifiers,
-        "C5": f"Permitted actions: {permitted}"
-        + "".join(f"; {name.replace('_', ' ')} {value}" for name, value in limits),
+        "C5": _authority(record),
         "C6": moment(min((row.issued_at for row in record.certificates), default=None)),
         "D1": moment(began),
         "D2": moment(incident.detected_at),
@@ -85,7 +60,7 @@ def values_of(record: IncidentRecord, template: NotificationTemplate) -> dict[st
         "D6": _events(record),
         "D7": reasons,
         "D8": state,
-        "E1": f"{confirmed} confirmed as attack, {dismissed} dismissed, {waiting} not reviewed{of}",
+        "E1": _verdicts(record),
         "F1": measures,
         "F2": speed,
         "G1": logs,
@@ -101,7 +76,7 @@ def values_of(record: IncidentRecord, template: NotificationTemplate) -> dict[st
         "2.7": _DISCOVERY[IncidentCause(incident.cause)],
         "2.10": f"{speed}. {logs}. Severity: {incident.severity}.",
         "3.2": moment(began),
-        "3.15": f"{duration} ({'until it was contained' if end else 'still going on'})",
+        "3.15": _duration(record, began),
         "3.29": f"AI agent {agent.name}: {model or 'model not declared'}, {agent.model_hash}; {identifiers}",
         "3.33": "Yes" if record.steps else "No",
         "3.34": measures,
@@ -116,6 +91,53 @@ def values_of(record: IncidentRecord, template: NotificationTemplate) -> dict[st
 def moment(value: datetime | None) -> str | None:
     """Return a time as ISO 8601 in UTC, to the second."""
     return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if value else None
+
+
+def _term(record: IncidentRecord) -> str:
+    """Return until when the AI Act's report is due, since when and by what provision."""
+    (clock,) = (one for one in record.incident.clocks() if one.kind == ClockKind.AI_ACT_REPORT)
+    if clock.due_at is None:
+        return "No term runs: it was stated that this is no serious incident"
+    return f"{moment(clock.due_at)}, from {clock.basis} at {moment(clock.started_at)} ({clock.provision})"
+
+
+def _authority(record: IncidentRecord) -> str:
+    actions, limits = record.agent.permitted_actions, record.agent.financial_scope or {}
+    permitted = "none declared" if actions is None else ", ".join(actions) or "nothing is permitted"
+    money = "".join(f"; {name.replace('_', ' ')} {value}" for name, value in limits.items())
+    return f"Permitted actions: {permitted}{money}"
+
+
+def _state(record: IncidentRecord) -> str:
+    incident = record.incident
+    moved = {"contained": incident.contained_at, "closed": incident.closed_at}.get(incident.state)
+    since = f" since {moment(moved)}" if moved else ""
+    return f"{incident.state.capitalize()}{since}; agent {record.agent.status}"
+
+
+def _verdicts(record: IncidentRecord) -> str:
+    confirmed, dismissed = record.verdicts["confirmed"], record.verdicts["dismissed"]
+    waiting = len(record.events) - confirmed - dismissed
+    of = f", of the first {MOST_EVENTS}" if len(record.events) >= MOST_EVENTS else ""
+    return f"{confirmed} confirmed as attack, {dismissed} dismissed, {waiting} not reviewed{of}"
+
+
+def _logs(record: IncidentRecord) -> str:
+    agents = ", ".join(str(agent.id) for agent in record.agents[:LISTED])
+    whose = "their" if record.has_several else "its"
+    return (
+        f"Timeline of {counted(len(record.timeline), 'entry', 'entries')}; audit log of {record.log_size:,} "
+        f"sealed entries, of which those about {record.incident.id}, {agents} and {whose} certificates "
+        "concern the incident; events are kept with their scores and reasons"
+    )
+
+
+def _duration(record: IncidentRecord, began: datetime) -> str:
+    """Return a duration as DORA's forms have it: days, hours and minutes as `DD:HH:MM`."""
+    end = record.incident.closed_at or record.incident.contained_at
+    minutes = max(int(((end or record.gathered_at) - began).total_seconds() // 60), 0)
+    note = "until it was contained" if end else "still going on"
+    return f"{minutes // 1440:02d}:{minutes // 60 % 24:02d}:{minutes % 60:02d} ({note})"
 
 
 def _high_risk(record: IncidentRecord) -> str:

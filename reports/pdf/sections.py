@@ -22,9 +22,7 @@ KEYS, KEYS_OF_TEST = "/v1/audit-log/keys", "/v1/audit-log/test/keys"
 
 def render(document: Json, *, digest: str, fingerprint: str) -> bytes:
     """Return the PDF; `digest` is that of the JSON, `fingerprint` of the key that signs the manifest."""
-    regulation, trend = document["regulation"], document["trend"]
-    points = trend["points"]
-    alt = f"Stacked columns of the events received in {len(points)} steps, by risk band."
+    regulation = document["regulation"]
     blocks = [
         {"kind": "note", "text": document["notice"]},
         _facts(document),
@@ -41,32 +39,8 @@ def render(document: Json, *, digest: str, fingerprint: str) -> bytes:
             {"Rows": 3, "Definition": 7, "Listed in": 3},
             [[name, each["definition"], each["list"] or NONE] for name, each in document["rows"].items()],
         ),
-        *_section(
-            "Events archived or dropped",
-            {
-                "Received from": 2.4,
-                "Before": 2.4,
-                "Dropped": 2.4,
-                "Stored now": 1.2,
-                "SHA-256 of the archive": 5,
-            },
-            [
-                [
-                    _when(row["received_from"]),
-                    _when(row["received_before"]),
-                    _when(row["dropped_at"]) if row["dropped_at"] else NONE,
-                    "yes" if row["is_stored"] else "no",
-                    row["archive_sha256"] or "none",
-                ]
-                for row in document["retention"]["archives"]
-            ],
-        ),
-        *_section(
-            "Events received, by risk band",
-            {trend["span"].capitalize(): 3, "Low": 2, "Medium": 2, "High": 2},
-            [[point["from"][:10], *_bands(point)] for point in points],
-            {"drawn": "stacked", "alt": alt, "points": points},
-        ),
+        *_archives(document["retention"]["archives"]),
+        *_trend(document["trend"]),
         *_agents(document),
         *_certificates(document),
         *_high_risk(document),
@@ -176,6 +150,31 @@ def _control(control: Json) -> Json:
         "summary": control["summary"],
         "findings": findings,
     }
+
+
+def _archives(archives: Sequence[Json]) -> list[Json]:
+    rows = [
+        [
+            _when(row["received_from"]),
+            _when(row["received_before"]),
+            _when(row["dropped_at"]) if row["dropped_at"] else NONE,
+            "yes" if row["is_stored"] else "no",
+            row["archive_sha256"] or "none",
+        ]
+        for row in archives
+    ]
+    spans = {"Received from": 2.4, "Before": 2.4, "Dropped": 2.4}
+    head = {**spans, "Stored now": 1.2, "SHA-256 of the archive": 5}
+    return _section("Events archived or dropped", head, rows)
+
+
+def _trend(trend: Json) -> list[Json]:
+    points = trend["points"]
+    rows = [[point["from"][:10], *_bands(point)] for point in points]
+    alt = f"Stacked columns of the events received in {len(points)} steps, by risk band."
+    plot = {"drawn": "stacked", "alt": alt, "points": points}
+    head = {trend["span"].capitalize(): 3, "Low": 2, "Medium": 2, "High": 2}
+    return _section("Events received, by risk band", head, rows, plot)
 
 
 def _agents(document: Json) -> list[Json]:

@@ -97,17 +97,6 @@ def _document(agent: Agent, past: PastAgent, frame: Frame) -> Json:
     applied = {"tenant_id": agent.tenant_id, "agent_id": agent.id, "applied_at__lte": frame.end}
     reviews = AccessReviewItem.objects.filter(**applied).order_by("-applied_at", "-id")
     decided = ("review_id", "decision", "removed", "decided_by")
-    certificates = Certificate.objects.filter(id__in=[past.certificate.id] if past.certificate else [])
-    entries = entries_of(frame)
-    # The rows behind each provision of the AI Act, by the id that reports give it, and by kind.
-    behind: dict[str, dict[str, QuerySet[Any]]] = {
-        "aia-12-2-a": {"event": events_of(frame)},
-        "aia-13": {"agent": Agent.objects.filter(id=agent.id), "certificate": certificates},
-        "aia-14": {"audit_entry": entries.filter(event_type__in=OVERSIGHT)},
-        "aia-26-5": {"audit_entry": entries.filter(event_type__in=MONITORING)},
-        "aia-73": {"incident": incidents},
-    }
-    provisions = REGULATIONS[ReportType.EU_AI_ACT].provisions
     return {
         "format": "1",
         "notice": NOTICE,
@@ -143,18 +132,7 @@ def _document(agent: Agent, past: PastAgent, frame: Frame) -> Json:
                 for row in incidents.order_by("-opened_at", "-id")[:NAMED]
             ],
         },
-        "controls": [
-            {
-                **{key: provisions[name][key] for key in ("id", "reference", "title")},
-                "count": sum(each.count() for each in rows.values()),
-                "rows": [
-                    {"kind": kind, "id": row_id}
-                    for kind, each in rows.items()
-                    for row_id in each.order_by("-id").values_list("id", flat=True)[:NAMED]
-                ],
-            }
-            for name, rows in behind.items()
-        ],
+        "controls": _controls(agent, past, frame, incidents),
         "gaps": list(_gaps(past, frame)),
         "summary": {"model_versions": risk["model_versions"]},
     }
@@ -190,6 +168,32 @@ def _risk(past: PastAgent, frame: Frame) -> Json:
         },
         "automatic_stops": entries_of(frame).of_type(AuditAction.AGENT_HIGH_RISK).count(),
     }
+
+
+def _controls(agent: Agent, past: PastAgent, frame: Frame, incidents: QuerySet[Any]) -> list[Json]:
+    """Count the rows behind each provision of the AI Act, and name the newest of each kind."""
+    certificates = Certificate.objects.filter(id__in=[past.certificate.id] if past.certificate else [])
+    entries, provisions = entries_of(frame), REGULATIONS[ReportType.EU_AI_ACT].provisions
+    # By the id that reports give the provision, and by kind.
+    behind: dict[str, dict[str, QuerySet[Any]]] = {
+        "aia-12-2-a": {"event": events_of(frame)},
+        "aia-13": {"agent": Agent.objects.filter(id=agent.id), "certificate": certificates},
+        "aia-14": {"audit_entry": entries.filter(event_type__in=OVERSIGHT)},
+        "aia-26-5": {"audit_entry": entries.filter(event_type__in=MONITORING)},
+        "aia-73": {"incident": incidents},
+    }
+    return [
+        {
+            **{key: provisions[name][key] for key in ("id", "reference", "title")},
+            "count": sum(each.count() for each in rows.values()),
+            "rows": [
+                {"kind": kind, "id": row_id}
+                for kind, each in rows.items()
+                for row_id in each.order_by("-id").values_list("id", flat=True)[:NAMED]
+            ],
+        }
+        for name, rows in behind.items()
+    ]
 
 
 def _gaps(past: PastAgent, frame: Frame) -> Iterable[str]:

@@ -26,7 +26,7 @@ class IdField(serializers.Field[Any, Any, Any, Any]):
         return parsed
 
 
-class OfJson(serializers.Field[Any, Any, Any, Any]):
+class JsonTyped(serializers.Field[Any, Any, Any, Any]):
     """Base of the fields that take a value of `json_types` alone, and not what looks like one."""
 
     json_types: ClassVar[tuple[type, ...]]
@@ -38,7 +38,7 @@ class OfJson(serializers.Field[Any, Any, Any, Any]):
         return super().to_internal_value(data)
 
 
-class StrictBooleanField(OfJson, serializers.BooleanField):
+class StrictBooleanField(JsonTyped, serializers.BooleanField):
     """true or false."""
 
     json_types = (bool,)
@@ -54,7 +54,7 @@ class TrueField(StrictBooleanField):
         return True
 
 
-class StrictCharField(OfJson, serializers.CharField):
+class StrictCharField(JsonTyped, serializers.CharField):
     """A JSON string; numbers and booleans are refused, white space is kept."""
 
     json_types = (str,)
@@ -72,13 +72,13 @@ class StrictDateTimeField(serializers.DateTimeField):
         return super().to_internal_value(value)
 
 
-class StrictFloatField(OfJson, serializers.FloatField):
+class StrictFloatField(JsonTyped, serializers.FloatField):
     """A JSON number; numeric strings and booleans are refused."""
 
     json_types = (int, float)
 
 
-class StrictIntegerField(OfJson, serializers.IntegerField):
+class StrictIntegerField(JsonTyped, serializers.IntegerField):
     """A JSON number without fraction or exponent; 3600.0, "3600" and true are refused."""
 
     json_types = (int,)

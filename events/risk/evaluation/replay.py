@@ -107,8 +107,9 @@ class Replay:
 
     def __init__(self, order: Order, checkpoint: ReplayCheckpoint | None = None) -> None:
         self.order = order
-        after = UUID(int=0)  # all are scored from the first event on, else one window earlier than asked for
+        after = UUID(int=0)  # the first event: scoring anew needs all that an agent did
         if order.since is not None and not order.candidate.rescored:
+            # Strikes of the window before count in the period.
             window = max(order.live.window, order.candidate.window)
             after = first_id_at(order.since - window - MADE_WITHIN)
         self.reached = checkpoint or ReplayCheckpoint(order=order, after=after)

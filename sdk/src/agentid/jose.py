@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 from agentid.errors import NotValid, Reason
 
+LATEST_TIME: Final = 253_402_300_799  # the last second that a datetime can hold
 T = TypeVar("T")
 
 
@@ -80,7 +81,10 @@ def public_jwk(key: ec.EllipticCurvePublicKey) -> dict[str, str]:
 
 
 def thumbprint(key: ec.EllipticCurvePublicKey | Mapping[str, str]) -> str:
-    """The RFC 7638 §3 thumbprint of a key, or of a JWK: SHA-256 over the members in lexical order."""
+    """The RFC 7638 §3 thumbprint: SHA-256 over the required members in lexical order.
+
+    A JWK is taken as it is: give it those members in that order, as `public_jwk` does.
+    """
     jwk = public_jwk(key) if isinstance(key, ec.EllipticCurvePublicKey) else key
     return b64url_encode(sha256(json.dumps(jwk, separators=(",", ":")).encode()).digest())
 
@@ -166,9 +170,6 @@ def signed_claims(
         raise NotValid(Reason.UNKNOWN_KEY)
     check_signature(parsed, key)
     return parsed.payload
-
-
-LATEST_TIME: Final = 253_402_300_799  # the last second that a datetime can hold
 
 
 def claim(values: Mapping[str, Any], name: str, kind: type[T]) -> T:

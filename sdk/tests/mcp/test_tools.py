@@ -78,6 +78,7 @@ def play_on_shared(environment: dict[str, str]) -> Iterator[Callable[[Play], Any
 
 @pytest.fixture
 def play(service: Service, play_on_shared: Callable[[Play], Any]) -> Callable[..., Any]:
+    """Run calls against the shared server process, in a test over the running service."""
     return play_on_shared
 
 

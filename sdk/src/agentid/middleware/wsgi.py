@@ -21,6 +21,7 @@ class WsgiGate:
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         inbound = inbound_of(environ)
+        # Without headers of the client that could pass for the service's.
         environ = {
             name: value
             for name, value in environ.items()

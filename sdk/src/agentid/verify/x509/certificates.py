@@ -166,9 +166,9 @@ def _usage(
         if each.critical and each.oid not in KNOWN:
             raise NotValid(Reason.UNKNOWN_EXTENSION, each.oid.dotted_string)
     constraints = extension(certificate, x509.BasicConstraints)
-    return constraints or x509.BasicConstraints(ca=False, path_length=None), extension(
-        certificate, x509.KeyUsage
-    )
+    if constraints is None:
+        constraints = x509.BasicConstraints(ca=False, path_length=None)
+    return constraints, extension(certificate, x509.KeyUsage)
 
 
 def _identity(certificate: x509.Certificate, trusted: TrustedAuthorities) -> Identity:
