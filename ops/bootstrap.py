@@ -2,6 +2,7 @@
 
 import json
 import secrets
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from uuid import UUID
@@ -30,7 +31,9 @@ def bootstrap(*, state_file: Path, migrate: bool = False, now: datetime) -> dict
 
     Returns the tenant's id, its API keys and the log-ins, which `state_file` keeps for its owner's eyes only.
     """
-    known: dict[str, str] = json.loads(state_file.read_text()) if state_file.exists() else {}
+    known: dict[str, str] = {}
+    with suppress(FileNotFoundError, json.JSONDecodeError):
+        known = json.loads(state_file.read_text())
     for environment in Environment:
         if migrate:
             call_command("migrate", database=environment.alias, interactive=False, verbosity=0)
