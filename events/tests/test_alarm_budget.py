@@ -101,6 +101,24 @@ def test_an_event_is_medium_from_where_the_budget_is_used_up(budget: float) -> N
     assert _score(seen, budget) == pytest.approx(0.3, abs=1e-6)
 
 
+@pytest.mark.parametrize("credit", [0.0, 0.2, 1.0])
+@pytest.mark.parametrize("budget", [0.001, 0.0015, 0.002, 0.003])
+def test_an_alarm_of_a_tight_budget_is_medium_even_where_its_limit_is_rarer_than_rare(
+    budget: float, credit: float
+) -> None:
+    state, found = AgentState(), list[float]()
+    state.landmark, state.credit = MONDAY, credit
+    for counted_events in range(0, 20_000, 400):  # until the limit no longer falls
+        state.count_surprise(0, 400.0 if counted_events else 0.0)
+        for surprise in (9.0, 12.0, 20.0, 60.0):
+            seen = Comparison(state, READ)
+            seen.surprise = surprise
+            found.append(_score(seen, budget))
+
+    assert all(0.0 <= score < 0.85 for score in found)
+    assert min(found[3::4]) >= 0.3  # what never happened is an alarm however much is known
+
+
 def _score(seen: Comparison, budget: float) -> float:
     return calibrated(seen, -3.0, [], [], budget, None)
 

@@ -186,7 +186,8 @@ def calibrated(
     if chance > limit:
         score = 1 / (1 + math.exp(-logit))
         return score if score <= HALFWAY else MEDIUM - HALFWAY * math.exp(1.0 - score / HALFWAY)
-    beyond = math.log(limit / chance) / math.log(limit / RARE)
+    # Tight budgets' limits come near RARE, or under it
+    beyond = math.log(limit / chance) / max(math.log(limit / RARE), 1.0)
     return MEDIUM + (BELOW_HIGH - MEDIUM) * (1.0 - math.exp(-beyond))
 
 
