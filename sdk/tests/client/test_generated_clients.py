@@ -28,6 +28,7 @@ class JavaMade:
 
     def __init__(self, package: ModuleType, address: str, key: str) -> None:
         client = package.ApiClient(package.Configuration(host=address, access_token=key))
+        self.close = client.rest_client.pool_manager.clear
         apis = [made for name, made in vars(package).items() if name.endswith("Api")]
         self.operations = {name: each for api in apis for name, each in inspect.getmembers(api(client))}
 
@@ -59,6 +60,7 @@ class PythonMade:
 
     def __init__(self, package: ModuleType, address: str, key: str) -> None:
         self.client = package.AuthenticatedClient(base_url=address, token=key)
+        self.close = self.client.get_httpx_client().close
         self.modules = {
             found.name.rpartition(".")[2]: importlib.import_module(found.name)
             for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
@@ -93,13 +95,19 @@ def run(*command: Any) -> None:
 @pytest.mark.filterwarnings("default")  # what generators write is not ours to mend
 @pytest.mark.parametrize("made", [JavaMade, PythonMade])
 def test_generated_client_calls_the_service(
-    service: Service, reported: Reported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Any
+    service: Service,
+    reported: Reported,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    made: Any,
 ) -> None:
     (text := tmp_path / "description.json").write_text(json.dumps(description()))
     made.generate(text, tmp_path / "made")
     monkeypatch.syspath_prepend(str(tmp_path / "made"))
     package = importlib.import_module(re.sub(r"(?<!^)M", "_m", made.__name__).lower())
     client = made(package, service.address, reported.api_key)
+    request.addfinalizer(client.close)  # else a later test would find its connection open
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         importlib.import_module(module.name)
 
