@@ -63,7 +63,9 @@ ACTS = RelatedLink(
 
 
 @confirmed_action(
-    *("reset_second_factor", "Reset second factor", "phonelink_erase"),
+    "reset_second_factor",
+    "Reset second factor",
+    "phonelink_erase",
     is_offered=has_second_factor,
     roles=OPERATORS,
     is_destructive=True,
@@ -78,7 +80,9 @@ def reset_second_factor(call: ActionCall) -> str:
 
 
 @confirmed_action(
-    *("link", "Make one-time link", "link"),
+    "link",
+    "Make one-time link",
+    "link",
     is_offered=lambda user: user.is_active and user.is_staff,
     roles=OPERATORS,
     form_class=forms.Form,
@@ -107,7 +111,9 @@ def make_link(call: ActionCall) -> HttpResponse:
 
 
 @confirmed_action(
-    *("end_sessions", "End sessions", "logout"),
+    "end_sessions",
+    "End sessions",
+    "logout",
     is_offered=lambda user: bool(UserSession.objects.purge_and_list(user)),
     roles=OPERATORS,
     is_destructive=True,

@@ -68,7 +68,9 @@ def redeliver_failed(call: ActionCall) -> str:
 
 
 @_action(
-    *("rotate", "Rotate secret", "autorenew"),
+    "rotate",
+    "Rotate secret",
+    "autorenew",
     is_offered=lambda webhook: webhook.deleted_at is None,
     form_class=OverlapForm,
     is_destructive=True,

@@ -34,7 +34,9 @@ class SubjectForm(forms.Form):
 
 
 @confirmed_action(
-    *("link_sign_on", "Link single sign-on", "link"),
+    "link_sign_on",
+    "Link single sign-on",
+    "link",
     is_offered=lambda user: is_on() and identities.identity_of(user, settings.OIDC_ISSUER) is None,
     roles=OPERATORS,
     form_class=SubjectForm,
@@ -51,7 +53,9 @@ def link(call: ActionCall) -> str:
 
 
 @confirmed_action(
-    *("unlink_sign_on", "Unlink single sign-on", "link_off"),
+    "unlink_sign_on",
+    "Unlink single sign-on",
+    "link_off",
     is_offered=lambda user: ExternalIdentity.objects.filter(person__user=user).exists(),
     roles=OPERATORS,
     is_destructive=True,
