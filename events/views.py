@@ -51,8 +51,7 @@ from events.serializers import (
     shown_result,
 )
 from events.streaming.feed import events_from
-from events.streaming.ocsf import SHOWN as OCSF_FIELDS
-from events.streaming.ocsf import ocsf_of_event
+from events.streaming.ocsf import SHOWN as OCSF_FIELDS, ocsf_of_event
 
 FILTERS = [
     OpenApiParameter("agent_id", OpenApiTypes.UUID),

@@ -18,8 +18,7 @@ from compliance.core import environments
 from compliance.core.environments import Environment
 from delegation import services as delegation
 from people import recording
-from tenancy import keys, memberships
-from tenancy import services as tenancy
+from tenancy import keys, memberships, services as tenancy
 from tenancy.models import ApiKey, Membership, Role, Tenant
 
 ACTOR = Actor.system("bootstrap_dev")

@@ -15,8 +15,7 @@ from redis.exceptions import RedisError
 from auditlog import guards
 from auditlog.errors import LogKeysMissing
 from auditlog.proving.proofs import log_state
-from auditlog.sealing import keys as log_keys
-from auditlog.sealing import sealer, tree
+from auditlog.sealing import keys as log_keys, sealer, tree
 from auditlog.verifying import last_verified
 from auditlog.vocabulary import Actor
 from certificates.errors import AuthorityMissing
@@ -31,8 +30,7 @@ from compliance.keys.base import KeyStorage
 from compliance.keys.registry import backend_for
 from compliance.keys.uri import InvalidUri
 from compliance.stores import redis, sql, wakeups
-from events import checks as event_checks
-from events import partitions
+from events import checks as event_checks, partitions
 from events.archiving import archives, changes
 from events.errors import ArchivesUnavailable
 from events.streaming import sending

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 import rfc8785
 from django.conf import settings
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from auditlog.leaves import (
     ERASABLE,

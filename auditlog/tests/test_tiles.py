@@ -1,8 +1,7 @@
 """Tiles: their paths and widths, and that a tree grown in any steps is the tree of all its leaves."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from auditlog.tests.log_keys import root_of
 from auditlog.tlog.lines import TlogError

@@ -15,8 +15,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import ocsp
 
-from auditlog.sealing import keys as log_keys
-from auditlog.sealing import sealer
+from auditlog.sealing import keys as log_keys, sealer
 from auditlog.vocabulary import Actor
 from bench.attack.core import Siege
 from bench.attack.wire import Line, Reply, call

@@ -9,8 +9,7 @@ from cryptography.hazmat.primitives import hashes
 
 from certificates.issuing import wrapped_keys
 from certificates.models import Certificate, CertificateStatus
-from certificates.pki import jws as jose
-from certificates.pki import signing
+from certificates.pki import jws as jose, signing
 from certificates.public.verification import Verification, verify
 from compliance.core import environments
 from compliance.core.encodings import b64_decode, b64_encode

@@ -5,8 +5,7 @@ from typing import Any
 from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
-from agents.blueprints import serializers
-from agents.blueprints import services as blueprints
+from agents.blueprints import serializers, services as blueprints
 from agents.blueprints.inheritance import differing
 from agents.blueprints.serializers import (
     BlueprintRenewalSerializer,

@@ -9,9 +9,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from pkilint import loader, pkix
-from pkilint.pkix import certificate as pkix_certificate
-from pkilint.pkix import crl as pkix_crl
-from pkilint.pkix import extension, name
+from pkilint.pkix import certificate as pkix_certificate, crl as pkix_crl, extension, name
 from pkilint.validation import ValidationFindingSeverity
 
 JAVA_VALIDATOR = Path(__file__).with_name("PkixCheck.java")

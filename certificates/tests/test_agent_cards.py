@@ -20,8 +20,7 @@ from agents import services as agents
 from agents.models import Agent
 from agents.tests.factories import make_agent
 from certificates.models import Certificate, SignedCard
-from certificates.public import agent_cards as cards
-from certificates.public import messages
+from certificates.public import agent_cards as cards, messages
 from certificates.public.messages import sign_octets
 from certificates.tests.factories import (
     CARD,

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from pytest_django.fixtures import Settings
 
-from agents.blueprints import inheritance
-from agents.blueprints import services as blueprints
+from agents.blueprints import inheritance, services as blueprints
 from agents.errors import AgentAlreadySuspended, AgentNotSuspended
 from agents.models import Agent, AgentStatus
 from agents.tests.factories import make_agent, make_blueprint

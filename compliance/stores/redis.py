@@ -11,9 +11,13 @@ from redis.asyncio import Redis as AsyncRedis
 from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
-from redis.exceptions import ConnectionError as Unreachable
-from redis.exceptions import NoScriptError, RedisError, ResponseError
-from redis.exceptions import TimeoutError as Hung
+from redis.exceptions import (
+    ConnectionError as Unreachable,
+    NoScriptError,
+    RedisError,
+    ResponseError,
+    TimeoutError as Hung,
+)
 from redis.retry import Retry
 
 from compliance.core import environments

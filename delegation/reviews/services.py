@@ -12,8 +12,7 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
-from agents import mailing
-from agents import services as agents
+from agents import mailing, services as agents
 from agents.errors import AgentRetired
 from agents.models import Agent, AgentStatus
 from auditlog import services as auditlog

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from joserfc import jws as joserfc_jws
-from joserfc import jwt as joserfc_jwt
+from joserfc import jws as joserfc_jws, jwt as joserfc_jwt
 from joserfc.jwk import KeySet
 from openvc.status.token_status_list import check_token_status
 from pyld import jsonld

@@ -6,8 +6,7 @@ from uuid import UUID
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from compliance.core.plain_text import is_plain_text
 from delegation.errors import RejectionReason, TokenRejected

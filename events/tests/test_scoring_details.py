@@ -3,8 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from events.risk.scoring import details as details_module
 from events.risk.scoring.details import FEW_KEYS, ActionFacts, read

@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from events.risk.scoring.contract import PRIORS, SENDING, Context, Event
 from events.risk.scoring.model import teach

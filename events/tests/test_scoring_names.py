@@ -1,8 +1,7 @@
 """Names of tools: one spelling for all reports, and nothing permitted that was not declared."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from events.risk.scoring.contract import Context, Event, FinancialScope, normal_actions
 from events.risk.scoring.details import read

@@ -18,8 +18,7 @@ from compliance.core import environments
 from compliance.core.errors import ServiceError
 from compliance.stores.asking import Asker
 from compliance.stores.async_postgres import Query
-from delegation import proofs, standing
-from delegation import services as delegation
+from delegation import proofs, services as delegation, standing
 from delegation.agent_keys import message_signatures
 from delegation.agent_keys.errors import SignatureFault, SignatureRejected
 from delegation.agent_keys.message_signatures import RequestSignature, SignedRequest

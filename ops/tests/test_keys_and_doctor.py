@@ -12,11 +12,9 @@ import pytest
 from django.core.management import call_command
 from pytest_django.fixtures import Settings
 
-from auditlog import services
-from auditlog import services as auditlog
+from auditlog import services, services as auditlog
 from auditlog.models import AuditEntry, WitnessState
-from auditlog.sealing import keys as log_keys
-from auditlog.sealing import sealer
+from auditlog.sealing import keys as log_keys, sealer
 from auditlog.tests.factories import make_log_key
 from auditlog.tests.log_keys import make_witness_key
 from auditlog.vocabulary import AuditAction

@@ -19,8 +19,7 @@ import time_machine
 from celery.beat import ScheduleEntry
 from django.conf import settings
 from django.db import connections
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from compliance import celery
 from compliance.core.clock import now

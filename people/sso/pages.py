@@ -32,8 +32,7 @@ from people.doors import attempts, links
 from people.doors.link_pages import LINK
 from people.doors.links import LinkIsOver
 from people.models import Person
-from people.sso import flow as flows
-from people.sso import identities, marks
+from people.sso import flow as flows, identities, marks
 from people.sso.configuration import ProviderUnavailable, is_on, is_only_way
 from people.sso.flow import Flow, Purpose, Shown
 from people.sso.identities import IdentityExists, IdentityTaken

@@ -6,8 +6,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from compliance.observing.correlation import Correlation
-from compliance.observing.correlation import headers_of as ids_of
+from compliance.observing.correlation import Correlation, headers_of as ids_of
 from compliance.outbound import http_client
 from compliance.outbound.http_client import Outcome, RequestOptions
 from webhooks.models import DeliveryStatus, Format, Pace, retry_delay

@@ -4,8 +4,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from compliance.api.pagination import Cursor, read_limit
 from compliance.core.errors import Invalid

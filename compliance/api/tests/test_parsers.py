@@ -5,8 +5,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from compliance.api.rest.parsers import _UNSURE, MAX_DEPTH, PLAIN_LEVELS, _loads_plain, _loads_strictly, loads
 from compliance.core.errors import Invalid

@@ -4,8 +4,7 @@ import base64
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from compliance.core.encodings import b64_decode, b64_encode, b64url_decode, b64url_encode
 

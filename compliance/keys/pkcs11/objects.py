@@ -10,8 +10,7 @@ from pkcs11 import Attribute, KeyType, MechanismFlag, ObjectClass, PKCS11Error
 
 from compliance.core.identifiers import moment_of
 from compliance.keys.base import AnyPublicKey, StoredKey
-from compliance.keys.uri import PRIVATE as PRIVATE_TYPE
-from compliance.keys.uri import SECRET, Pkcs11Uri, build
+from compliance.keys.uri import PRIVATE as PRIVATE_TYPE, SECRET, Pkcs11Uri, build
 
 SIGN_AND_VERIFY: Final = MechanismFlag.SIGN | MechanismFlag.VERIFY  # sets every other use to false
 

@@ -6,9 +6,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from pkcs11 import Attribute, KeyType, ObjectClass, _pkcs11, exceptions
-from pkcs11 import Session as Pkcs11Session
-from pkcs11 import Token as Pkcs11Token
+from pkcs11 import (
+    Attribute,
+    KeyType,
+    ObjectClass,
+    Session as Pkcs11Session,
+    Token as Pkcs11Token,
+    _pkcs11,
+    exceptions,
+)
 
 from compliance.core.circuit_breaker import CircuitBreaker
 from compliance.keys.base import KeyServiceUnavailable, reset_in_children

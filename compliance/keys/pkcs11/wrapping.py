@@ -3,8 +3,7 @@
 import logging
 from typing import Any, Final
 
-from pkcs11 import Attribute, KeyType, Mechanism, ObjectClass, PKCS11Error, _pkcs11
-from pkcs11 import Session as Pkcs11Session
+from pkcs11 import Attribute, KeyType, Mechanism, ObjectClass, PKCS11Error, Session as Pkcs11Session, _pkcs11
 from pkcs11.constants import DEFAULT, MechanismFlag
 
 from compliance.core.identifiers import new_id

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 from pytest_django.fixtures import Settings
-from redis.exceptions import ConnectionError as Unreachable
-from redis.exceptions import RedisError
+from redis.exceptions import ConnectionError as Unreachable, RedisError
 
 from compliance.core import environments
 from compliance.core.environments import Environment

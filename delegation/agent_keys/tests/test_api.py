@@ -16,8 +16,7 @@ from compliance.tests.client import ApiClient
 from delegation.agent_keys import services
 from delegation.agent_keys.models import AgentKey
 from delegation.agent_keys.services import MOST_KEYS
-from delegation.agent_keys.tests.signers import ACTOR, retire_agent
-from delegation.agent_keys.tests.signers import register as register_key
+from delegation.agent_keys.tests.signers import ACTOR, register as register_key, retire_agent
 from delegation.jose.holder_keys import SMALL_ORDER
 from delegation.tests.holders import Holder
 from tenancy.models import Tenant

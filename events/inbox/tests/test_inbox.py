@@ -19,8 +19,7 @@ from compliance.tests.console import actor_id_of, console_of, make_member, make_
 from events.inbox import decisions
 from events.inbox.models import AgentQueue, InboxComment, OpenEvent
 from events.models import BehaviorEvent, EventReview
-from events.tests.factories import make_event, make_high_event, store_event
-from events.tests.factories import make_open_event as opened
+from events.tests.factories import make_event, make_high_event, make_open_event as opened, store_event
 from tenancy.models import Role, Tenant
 from tenancy.tests.factories import make_tenant
 

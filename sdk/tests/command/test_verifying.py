@@ -6,8 +6,7 @@ from pathlib import Path
 
 from agentid import Client
 from auditlog.tests.factories import seal_and_sign
-from certificates.models import Certificate as StoredCertificate
-from certificates.models import CertificateAuthority
+from certificates.models import Certificate as StoredCertificate, CertificateAuthority
 from compliance.core import environments
 from compliance.core.environments import Environment
 from tests.command.test_command import Shell

@@ -57,7 +57,7 @@ def test_wheel_is_typed_and_holds_the_package_only(wheel: Path) -> None:
     required = [
         line for line in metadata.splitlines() if line.startswith("Requires-Dist") and "extra" not in line
     ]
-    assert sorted(line.split()[1].split(">")[0] for line in required) == ["cryptography", "httpx"]
+    assert sorted(line.split()[1].split(">")[0] for line in required) == ["cryptography", "httpx", "rfc8785"]
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from agentid import Client
 from agentid.client.generated.results import Certificate
 from agentid.verify import NotValid, Reason, RevocationLists, TrustedAuthorities, VerifiedCertificate
 from certificates.lists.crl import DELTA, CrlWindow, ListScope, build_crl
-from certificates.models import Certificate as StoredCertificate
-from certificates.models import CertificateAuthority
+from certificates.models import Certificate as StoredCertificate, CertificateAuthority
 from certificates.pki.reasons import encode_entry
 from compliance.core.clock import now as service_now
 from compliance.keys.registry import rsa_private_key

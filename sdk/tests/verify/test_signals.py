@@ -30,9 +30,16 @@ from compliance.tests.waiting import eventually
 from signals.models import Signal
 from signals.tests.factories import derive
 from tests.conftest import Reported
-from tests.verify.test_tokens import AUDIENCE, CHAIN, HEADER, KEYS, NOW, signed
-from tests.verify.test_tokens import CLAIMS as TOKEN_CLAIMS
-from tests.verify.test_tokens import RULES as TOKEN_RULES
+from tests.verify.test_tokens import (
+    AUDIENCE,
+    CHAIN,
+    CLAIMS as TOKEN_CLAIMS,
+    HEADER,
+    KEYS,
+    NOW,
+    RULES as TOKEN_RULES,
+    signed,
+)
 
 AGENT = "0193d2a4-7b5e-7cc3-98c4-dc0c0c073991"
 RULES = SignalRules("https://service.example", "https://gateway.example")

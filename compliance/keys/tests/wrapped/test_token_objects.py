@@ -17,8 +17,7 @@ from compliance.keys.base import (
     WrappedKey,
     WrappingKeyRef,
 )
-from compliance.keys.pkcs11 import objects
-from compliance.keys.pkcs11 import wrapping as under_test
+from compliance.keys.pkcs11 import objects, wrapping as under_test
 from compliance.keys.pkcs11.backend import Pkcs11Backend
 from compliance.keys.pkcs11.module import module_at
 from compliance.keys.pkcs11.token import TokenSession

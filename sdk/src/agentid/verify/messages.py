@@ -1,10 +1,8 @@
 """Messages that agents sign: RSA with SHA-256 over the payload's canonical JSON (RFC 8785)."""
 
-import json
-import math
-import re
 from typing import Any, Final
 
+import rfc8785
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
@@ -16,7 +14,6 @@ from agentid.verify.x509.certificates import VerifiedCertificate
 MESSAGE_TYPE: Final = "agent-message+jws"
 MAX_JWS: Final = 4_096
 LARGEST_INTEGER: Final = 2**53 - 1
-DIGITS: Final = re.compile(r"(-?)(\d+)(?:\.(\d+))?(?:e([+-]\d+))?")
 
 
 def verify_message(payload: Any, signature: str, *, signer: VerifiedCertificate) -> None:
@@ -80,50 +77,18 @@ def check_rsa(signer: VerifiedCertificate, signature: bytes, signed: bytes) -> N
 def canonical(value: Any) -> bytes:
     """The RFC 8785 form of a JSON value. Raises: NotValid (malformed) for what has none."""
     try:
-        return _text(value).encode("utf-8")
-    except (UnicodeEncodeError, RecursionError, OverflowError):
+        return rfc8785.dumps(_with_doubles(value))
+    except (rfc8785.CanonicalizationError, UnicodeError, RecursionError, OverflowError):
         raise NotValid(Reason.MALFORMED, "not representable as canonical JSON") from None
 
 
-def _text(value: Any) -> str:
+def _with_doubles(value: Any) -> Any:
+    """The value with large integers as the double that holds each, or that ECMAScript writes so."""
     if isinstance(value, dict):
-        if not all(isinstance(name, str) for name in value):
-            raise NotValid(Reason.MALFORMED, "a name that is no text")
-        # §3.2.3: names are sorted by their UTF-16 code units.
-        pairs = sorted(value.items(), key=lambda pair: pair[0].encode("utf-16-be"))
-        return "{" + ",".join(f"{_text(name)}:{_text(each)}" for name, each in pairs) + "}"
+        return {name: _with_doubles(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return "[" + ",".join(map(_text, value)) + "]"
-    if isinstance(value, float):
-        return _number(value)
-    if isinstance(value, bool) or value is None or isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, int):
-        if abs(value) <= LARGEST_INTEGER:
-            return str(int(value))
-        # A larger one is the double that holds it, or that ECMAScript writes so.
-        text = _number(float(value))
-        if int(float(value)) == value or text == str(value):
-            return text
-    raise NotValid(Reason.MALFORMED, f"{type(value).__name__} is not representable as canonical JSON")
-
-
-def _number(value: float) -> str:
-    """A double as ECMAScript writes it (§3.2.2.3): Python's shortest digits, laid out anew."""
-    if not math.isfinite(value):
-        raise NotValid(Reason.MALFORMED, "not a finite number")
-    found = DIGITS.fullmatch(repr(value))
-    assert found is not None  # noqa: S101  (Python's own notation)
-    sign, whole, fraction, power = found[1], found[2], found[3] or "", int(found[4] or 0)
-    point = len((whole + fraction).lstrip("0")) - len(fraction) + power
-    digits = (whole + fraction).strip("0")
-    if not digits:
-        return "0"
-    if len(digits) <= point <= 21:
-        return sign + digits.ljust(point, "0")
-    if 0 < point <= 21:
-        return f"{sign}{digits[:point]}.{digits[point:]}"
-    if -6 < point <= 0:
-        return f"{sign}0.{'0' * -point}{digits}"
-    rest = f".{digits[1:]}" if len(digits) > 1 else ""
-    return f"{sign}{digits[0]}{rest}e{point - 1:+d}"
+        return [_with_doubles(each) for each in value]
+    if isinstance(value, int) and abs(value) > LARGEST_INTEGER:
+        double = float(value)
+        return double if int(double) == value or rfc8785.dumps(double) == b"%d" % value else value
+    return value
