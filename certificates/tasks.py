@@ -16,12 +16,15 @@ from certificates.renewing.services import RENEWALS
 from certificates.services import PUBLISH, SWEEP
 from compliance.core.clock import now
 from compliance.core.errors import Unavailable
-from compliance.core.tasks import enqueue, task
+from compliance.core.tasks import enqueue, task, task_calling
 
 log = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 0.5
 ROUNDS = 20
+
+renew_of_blueprint = task_calling(RENEWALS.task, RENEWALS.run)
+sweep_renewals = task_calling("certificates.sweep_renewals", RENEWALS.sweep)
 
 
 @contextmanager
@@ -76,13 +79,3 @@ def settle_unfinished(**kwargs: Any) -> None:
         issuance.settle(now=now())
     if deleted := wrapped_keys.delete_unnamed(now=now()):
         log.info("%d wrapped keys deleted", deleted)
-
-
-@task(RENEWALS.task)
-def renew_of_blueprint(*, job_id: str, **kwargs: Any) -> None:
-    RENEWALS.run(job_id=job_id, now=now())
-
-
-@task("certificates.sweep_renewals")
-def sweep_renewals(**kwargs: Any) -> None:
-    RENEWALS.sweep(now=now())

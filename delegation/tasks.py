@@ -6,7 +6,7 @@ from django.conf import settings
 
 from auditlog.vocabulary import Actor
 from compliance.core.clock import now
-from compliance.core.tasks import task
+from compliance.core.tasks import task, task_calling
 from delegation.models import IssuedCredential, IssuedToken
 from delegation.reviews import services as reviews
 from delegation.reviews.services import REVIEWS
@@ -15,6 +15,11 @@ from delegation.token_keys import keys
 
 FORGOTTEN_BATCHES = 100
 MAINTAIN = "delegation.maintain_keys"
+
+work_on_stop = task_calling(STOPS.task, STOPS.run)
+sweep_stops = task_calling("stops.sweep", STOPS.sweep)
+work_on_review = task_calling(REVIEWS.task, REVIEWS.run)
+sweep_reviews = task_calling("reviews.sweep", reviews.sweep)
 
 
 @task(MAINTAIN)
@@ -30,27 +35,3 @@ def forget_issued(**kwargs: Any) -> None:
         for _ in range(FORGOTTEN_BATCHES):
             if not model.objects.delete_expired(now=now()):
                 break
-
-
-@task(STOPS.task)
-def work_on_stop(*, job_id: str, **kwargs: Any) -> None:
-    """Work on a portion of a stop or its release."""
-    STOPS.run(job_id=job_id, now=now())
-
-
-@task("stops.sweep")
-def sweep_stops(**kwargs: Any) -> None:
-    """Have unfinished stops gone on with, whose process died."""
-    STOPS.sweep(now=now())
-
-
-@task(REVIEWS.task)
-def work_on_review(*, job_id: str, **kwargs: Any) -> None:
-    """Carry out a portion of a review's decisions."""
-    REVIEWS.run(job_id=job_id, now=now())
-
-
-@task("reviews.sweep")
-def sweep_reviews(**kwargs: Any) -> None:
-    """Go on with decisions, escalate overdue reviews, and open those of a new quarter."""
-    reviews.sweep(now=now())

@@ -1,13 +1,6 @@
 """The task of incidents."""
 
-from typing import Any
-
-from compliance.core.clock import now
-from compliance.core.tasks import task
+from compliance.core.tasks import task_calling
 from incidents.duties.watch import watch
 
-
-@task("incidents.watch")
-def watch_clocks(**kwargs: Any) -> None:
-    """Announce clocks that are near their end or past it."""
-    watch(now=now())
+watch_clocks = task_calling("incidents.watch", watch)

@@ -21,6 +21,7 @@ from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
 from compliance.core import environments
+from compliance.core.clock import now
 from compliance.core.environments import Environment
 from compliance.observing import correlation, metrics
 from compliance.stores import redis
@@ -92,6 +93,18 @@ app.conf.task_queues = [Queue(name, Exchange(name), routing_key=name) for name i
 def task(name: str, **options: Any) -> Callable[[Callable[..., Any]], celery.Task]:
     """Register a keyword-only function as the task `name`."""
     return app.task(name=name, **options)
+
+
+def task_calling(name: str, work: Callable[..., int | None]) -> celery.Task:
+    """Register the task `name`, which calls `work` with the message's arguments and `now`.
+
+    A count that it returns is logged.
+    """
+
+    def run(**kwargs: Any) -> None:
+        log.debug("%s: %s", name, work(now=now(), **kwargs))
+
+    return task(name)(run)
 
 
 def waiting() -> int:
