@@ -22,7 +22,7 @@ from unfold.widgets import (
 
 from auditlog.actors.requests import actor_of
 from compliance.api.gate import Scope
-from compliance.console.access import OPERATORS, access_of
+from compliance.console.access import OPERATORS
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, SystemAdmin, TenantScopedAdmin
 from compliance.console.display import chip, chips, code, column, visible
@@ -292,6 +292,8 @@ class MembershipAdmin(SystemAdmin):
     list_filter = (("role", ChoicesDropdownFilter), TenantFilter)
     search_fields = ("user__username", "user__email")
     search_ids = ("pk", "tenant_id")
+    edit_roles = OPERATORS
+    edited = ("role",)
     readonly_fields = ("username", "tenant", "created_at")
     fieldsets = ((None, {"fields": ("username", "tenant", "role", "created_at")}),)
     add_fieldsets = ((None, {"fields": ("user", "tenant", "role")}),)
@@ -299,10 +301,7 @@ class MembershipAdmin(SystemAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return with_tenant_name(super().get_queryset(request))
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return access_of(request).is_operator
-
-    has_delete_permission = has_change_permission
+    has_delete_permission = SystemAdmin.has_change_permission
 
     def get_autocomplete_fields(self, request: HttpRequest) -> tuple[str, ...]:
         return self.autocomplete_fields

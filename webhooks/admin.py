@@ -18,7 +18,6 @@ from compliance.console.admin import (
     AUDIT_TRAIL,
     ReadOnly,
     RelatedLink,
-    TenantEditedAdmin,
     TenantScopedAdmin,
 )
 from compliance.console.display import (
@@ -83,7 +82,7 @@ class DeletedFilter(DropdownFilter):
 
 
 @admin.register(Webhook)
-class WebhookAdmin(TenantEditedAdmin):
+class WebhookAdmin(TenantScopedAdmin):
     navigation = NavigationLine("Integration", 1, "Webhooks", "webhook")
     form = WebhookForm
     edit_roles = WEBHOOK_KEEPERS
