@@ -29,11 +29,7 @@ class CorrelationMiddleware:
             headers = [(name, request.META[key]) for name, key in sent.items() if key in request.META]
             ids = correlation.begin(headers, began=time.monotonic())
         with correlation.use(ids):
-            correlation.unbind()
-            try:
-                response = self.get_response(request)
-            finally:
-                correlation.unbind()
+            response = self.get_response(request)
         if ids is not given:
             # Our own server answers with it by itself.
             response[REQUEST_ID] = ids.request_id

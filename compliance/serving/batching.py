@@ -86,9 +86,9 @@ class Batcher(Generic[Item, Outcome]):
             self._last_size = len(group)
             began = loop.time()
             if self._name:
-                metrics.add(metrics.histogram(metrics.GROUP_SIZE, self._name), len(group))
+                metrics.add(metrics.labelled(metrics.GROUP_SIZE, self._name), len(group))
                 waited = began - self._first_at
-                metrics.add(metrics.histogram(metrics.GROUP_WAIT_SECONDS, self._name), waited)
+                metrics.add(metrics.labelled(metrics.GROUP_WAIT_SECONDS, self._name), waited)
             outcomes: Sequence[Outcome | Exception]
             try:
                 outcomes = await self._work([item for item, _ in group])
