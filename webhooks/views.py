@@ -47,7 +47,7 @@ class WebhookViewSet(ApiViewSet):
         enveloped(WebhookSerializer, many=True),
     )
     def list(self, request: ApiRequest) -> Response:
-        webhooks = Webhook.objects.for_tenant(request.auth.tenant_id).newest_first()
+        webhooks = Webhook.objects.for_tenant(request.auth.tenant_id).order_by("-created_at", "-id")
         return ok(WebhookSerializer(webhooks, many=True).data)
 
     @operation("getWebhook", "Fetch a webhook", Scope.WEBHOOKS_READ, WebhookSerializer, e404=NOT_FOUND)

@@ -18,6 +18,8 @@ from people.doors.links import LinkIsOver
 from people.sso.configuration import is_only_way
 
 LINK: Final = "one_time_link"
+OVER: Final = {"one_time_link": "over"}
+"""How the audit log tells of a link that is over, or never was: somebody else may have used it."""
 
 
 class NewPasswordForm(AdminPasswordChangeForm):
@@ -37,17 +39,12 @@ def open_link(request: HttpRequest, token: str) -> HttpResponse:
     A guess is not kept: strangers could fill the table of sessions.
     """
     if links.user_of(token, now()) is None:
-        record_over(request)
+        attempts.record_failure(request, account="", **OVER, now=now())
     else:
         # Who knew the session before must not set the password with it.
         request.session.cycle_key()
         request.session[LINK] = token
     return HttpResponseRedirect(reverse("admin:link_password"))
-
-
-def record_over(request: HttpRequest) -> None:
-    """Audit that a link was opened which is over, or never was: somebody else may have used it."""
-    attempts.record_failure(request, account="", one_time_link="over", now=now())
 
 
 class LinkPasswordView(FormView):
@@ -98,6 +95,6 @@ class LinkPasswordView(FormView):
 
     def over(self) -> HttpResponse:
         if self.token:
-            record_over(self.request)
+            attempts.record_failure(self.request, account="", **OVER, now=now())
         messages.error(self.request, "This link was used, replaced or is too old. Ask for a new one.")
         return HttpResponseRedirect(reverse("admin:login"))

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.conf import settings
 
+from compliance.api.answers import service_header
 from compliance.observing.correlation import Correlation, headers_of as ids_of
 from compliance.outbound import http_client
 from compliance.outbound.http_client import Outcome, RequestOptions
@@ -76,7 +77,7 @@ def headers_of(attempt: ClaimedAttempt, body: bytes) -> dict[str, str]:
     A previous secret signs too: in a header of its own, and second in the list of Standard Webhooks.
     """
     timestamp = int(attempt.started_at.timestamp())
-    name = signature.header_name(settings.SERVICE_NAME)
+    name = service_header("Signature")
     signatures = (signature.sign(body, secret) for secret in attempt.secrets)
     ids = {} if attempt.correlation is None else ids_of(attempt.correlation)
     return {

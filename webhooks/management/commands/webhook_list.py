@@ -34,7 +34,7 @@ class Command(ServiceCommand):
     }
 
     def run(self, *, now: datetime, **options: Any) -> list[dict[str, Any]]:
-        webhooks: Any = Webhook.objects.existing().newest_first()
+        webhooks: Any = Webhook.objects.existing().order_by("-created_at", "-id")
         if options["tenant"]:
             webhooks = webhooks.for_tenant(options["tenant"])
         return list(webhooks.values(*COLUMNS, **COUNTS))
