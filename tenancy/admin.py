@@ -239,10 +239,8 @@ class ApiKeyAdmin(TenantScopedAdmin):
             now=now(),
         )
         obj.pk, obj.hint = issued.row.pk, issued.row.hint
-        request.issued_key = issued  # type: ignore[attr-defined]
-
-    def response_add(self, request: HttpRequest, obj: ApiKey, post_url_continue: Any = None) -> HttpResponse:
-        return show_secret(request, request.issued_key, "The new key works from now on.")  # type: ignore[attr-defined]
+        shown = show_secret(request, issued, "The new key works from now on.")
+        request.secret_page = shown  # type: ignore[attr-defined]
 
     label = column("name", lambda key: visible(key.name or "(no name)"), ordering="name")
     hint_code = column("key", lambda key: code(key.hint))

@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib import admin
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import OuterRef, QuerySet, Subquery
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.admin import TabularInline
@@ -146,16 +146,14 @@ class WebhookAdmin(TenantScopedAdmin):
         else:
             refuse_repeated(request)
             made = services.create(tenant_id=obj.tenant_id, **given, actor=actor, now=now())
-            obj.pk, request.new_secret = made.webhook.pk, made.secret  # type: ignore[attr-defined]
-
-    def response_add(self, request: HttpRequest, obj: Webhook, post_url_continue: Any = None) -> HttpResponse:
-        return secret_page(
-            request,
-            label="Webhook secret",
-            secret=request.new_secret,  # type: ignore[attr-defined]
-            explanation="Deliveries are signed with this secret; verify its signature in the receiver.",
-            next_url=self.row_url(obj),
-        )
+            obj.pk = made.webhook.pk
+            request.secret_page = secret_page(  # type: ignore[attr-defined]
+                request,
+                label="Webhook secret",
+                secret=made.secret,
+                explanation="Deliveries are signed with this secret; verify its signature in the receiver.",
+                next_url=self.row_url(obj),
+            )
 
     @display(description="last delivery")
     def last_delivery(self, webhook: Any) -> SafeString | str:

@@ -255,6 +255,11 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
             messages.error(request, error.message)
             return HttpResponseRedirect(request.get_full_path())
 
+    def response_add(self, request: HttpRequest, obj: Any, post_url_continue: Any = None) -> HttpResponse:
+        """Show the page of a new row's secret, where `save_model` has set one as `request.secret_page`."""
+        shown: HttpResponse | None = getattr(request, "secret_page", None)
+        return shown or super().response_add(request, obj, post_url_continue)
+
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:

@@ -10,6 +10,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
@@ -131,12 +132,12 @@ def labelled(metric: Counter | Histogram, *labels: str) -> Any:
     return metric.labels(*labels)
 
 
+@dataclass
 class Gathered:
     """Sums of counters and histograms: as many as there are series, whatever the number of values."""
 
-    def __init__(self) -> None:
-        self.sums: dict[Counter | Histogram, float] = {}
-        self.slots: dict[tuple[Histogram, int], int] = {}
+    sums: dict[Counter | Histogram, float] = field(default_factory=dict)
+    slots: dict[tuple[Histogram, int], int] = field(default_factory=dict)
 
     def add(self, child: Counter | Histogram, value: float) -> None:
         self.sums[child] = self.sums.get(child, 0.0) + value

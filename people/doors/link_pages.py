@@ -38,7 +38,7 @@ def open_link(request: HttpRequest, token: str) -> HttpResponse:
 
     A guess is not kept: strangers could fill the table of sessions.
     """
-    if links.user_of(token, now()) is None:
+    if links.find(token, now()) is None:
         attempts.record_failure(request, account="", **OVER, now=now())
     else:
         # Who knew the session before must not set the password with it.
@@ -57,20 +57,18 @@ class LinkPasswordView(FormView):
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         self.token = request.session.get(LINK, "")
-        user = links.user_of(self.token, now())
-        if user is None:
+        link = links.find(self.token, now())
+        if link is None:
             return self.over()
-        self.user = user
-        self.extra_context = {**(self.extra_context or {}), "username": user.username}
-        if links.signs_in(self.token):
-            return self.sign_in() if request.method == "POST" else self.shown("admin/people/sso/enter.html")
-        if is_only_way():
-            return self.shown("admin/people/sso/invitation.html")
+        self.user = link.person.user
+        self.extra_context = {**(self.extra_context or {}), "username": self.user.username}
+        if link.signs_in and request.method == "POST":
+            return self.sign_in()
+        if link.signs_in or is_only_way():
+            # Without a form for a password.
+            page = "enter" if link.signs_in else "invitation"
+            return TemplateResponse(request, f"admin/people/sso/{page}.html", dict(self.extra_context))
         return super().dispatch(request, *args, **kwargs)
-
-    def shown(self, template: str) -> HttpResponse:
-        """Show the link's page without a form for a password."""
-        return TemplateResponse(self.request, template, dict(self.extra_context or {}))
 
     def sign_in(self) -> HttpResponse:
         try:

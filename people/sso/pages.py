@@ -88,7 +88,8 @@ def begin(request: HttpRequest) -> HttpResponse:
 def accept_invitation(request: HttpRequest) -> HttpResponse:
     """Send the person whose one-time link was opened to the provider, to link an account."""
     token = request.session.get(LINK, "")
-    if links.user_of(token, now()) is None or links.signs_in(token):
+    link = links.find(token, now())
+    if link is None or link.signs_in:
         return HttpResponseRedirect(reverse("admin:link_password"))
     return _leave(request, Purpose.INVITATION, next_url=reverse("admin:index"), about=token)
 
