@@ -28,7 +28,6 @@ from people.doors import attempts
 from people.doors.second_factor import shown_factor
 from people.doors.sessions import record_ended
 from people.sso import marks
-from people.sso.configuration import is_only_way
 
 COOKIE, SALT = "known_browser", "people.browser_of_user"
 """Of a browser that a person has signed in with: its wrong passwords are counted apart."""
@@ -52,7 +51,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return f"{username.lower()}:{_browser_of(request, username)}"
 
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
-        if is_only_way():
+        if settings.OIDC_ONLY:
             # Before anything is compared with the password.
             self._record_wrong_password(request, credentials["username"], password_is_off=True)
             raise ValidationError("Nobody signs in with a password here.")

@@ -3,19 +3,22 @@
 from typing import Any, Final
 
 from allauth.account.utils import perform_login
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import logout
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_protect
 from django.views.generic import FormView
 from unfold.forms import AdminPasswordChangeForm
 
 from compliance.core.clock import now
 from people.doors import attempts, links
 from people.doors.links import LinkIsOver
-from people.sso.configuration import is_only_way
 
 LINK: Final = "one_time_link"
 OVER: Final = {"one_time_link": "over"}
@@ -47,6 +50,7 @@ def open_link(request: HttpRequest, token: str) -> HttpResponse:
     return HttpResponseRedirect(reverse("admin:link_password"))
 
 
+@method_decorator([never_cache, csrf_protect], name="dispatch")
 class LinkPasswordView(FormView):
     """Sets the password of the person whose link was opened."""
 
@@ -61,13 +65,13 @@ class LinkPasswordView(FormView):
         if link is None:
             return self.over()
         self.user = link.person.user
-        self.extra_context = {**(self.extra_context or {}), "username": self.user.username}
+        self.extra_context = {"title": "Your password", "username": self.user.username}
         if link.signs_in and request.method == "POST":
             return self.sign_in()
-        if link.signs_in or is_only_way():
+        if link.signs_in or settings.OIDC_ONLY:
             # Without a form for a password.
             page = "enter" if link.signs_in else "invitation"
-            return TemplateResponse(request, f"admin/people/sso/{page}.html", dict(self.extra_context))
+            return TemplateResponse(request, f"admin/people/sso/{page}.html", self.extra_context)
         return super().dispatch(request, *args, **kwargs)
 
     def sign_in(self) -> HttpResponse:
