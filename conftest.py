@@ -197,9 +197,9 @@ def fresh_limits() -> None:
     client = redis.client()
     for name in client.scan_iter("*:limit:*", count=1_000):
         client.delete(name)
-    rate_limits.forget()
-    unauthenticated.forget()
-    health.readiness.forget()
+    rate_limits.in_memory.buckets.clear()
+    unauthenticated.refused.clear()
+    health.readiness.last = None
 
 
 @pytest.fixture

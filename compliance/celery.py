@@ -98,10 +98,6 @@ def _begin(**kwargs: Any) -> None:
             database["CONN_MAX_AGE"] = CONNECTION_SECONDS
 
 
-def _serve_metrics(**kwargs: Any) -> None:
-    metrics_server.start()
-
-
 worker_init.connect(_begin, weak=False)
-worker_ready.connect(_serve_metrics, weak=False)
-beat_init.connect(_serve_metrics, weak=False)
+for _signal in (worker_ready, beat_init):
+    _signal.connect(lambda **_: metrics_server.start(), weak=False)

@@ -6,8 +6,8 @@ from uuid import UUID
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
+from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.throttling import BaseThrottle
 
 from agents.models import Agent
 from auditlog.actors.requests import caller_of
@@ -95,9 +95,9 @@ class EventViewSet(ApiViewSet):
 
     schema_tag = "Events"
 
-    def get_throttles(self) -> list[BaseThrottle]:
+    def check_permissions(self, request: Request) -> None:
         self.bucket = "events" if self.action == "create" else "key"
-        return super().get_throttles()
+        super().check_permissions(request)
 
     @operation(
         "recordEvent",

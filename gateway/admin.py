@@ -14,7 +14,7 @@ from agents.models import MAX_ACTION_NAME
 from auditlog.actors.requests import user_of
 from compliance.console.access import DEVELOPERS
 from compliance.console.actions import ActionCall, ConfirmedAction
-from compliance.console.admin import AUDIT_TRAIL, TenantEditedAdmin
+from compliance.console.admin import AUDIT_TRAIL, TenantScopedAdmin
 from compliance.console.display import EMPTY, chip, chips, code, status_chip, visible
 from compliance.console.filters import ChoicesDropdownFilter, TenantFilter
 from compliance.console.navigation import NavigationLine
@@ -113,7 +113,7 @@ admin.site.register(AskPolicy, AskPolicyAdmin)
 
 
 @admin.register(GatewayRoute)
-class GatewayRouteAdmin(TenantEditedAdmin):
+class GatewayRouteAdmin(TenantScopedAdmin):
     navigation = NavigationLine("Integration", 4, "Gateway routes", "door_front")
     form = GatewayRouteForm
     edit_roles = DEVELOPERS

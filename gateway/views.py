@@ -31,9 +31,6 @@ METHODS = ("get", "post", "put", "patch", "delete", "head", "options")
 class GatewayAuthentication(ApiKeyAuthentication):
     """The gateway's key, in a header of its own or in `Authorization`."""
 
-    def secret_of(self, request: GateRequest) -> str | None:
-        return gateway_key(request)
-
 
 class GatewayDecisionViewSet(ApiViewSet):
     """Decisions for gateways, in the environment of their key; no cache keeps one."""
@@ -42,8 +39,8 @@ class GatewayDecisionViewSet(ApiViewSet):
     authentication_classes = (GatewayAuthentication,)
     bucket = "gateway"
 
-    @classmethod
-    def presented_key(cls, request: HttpRequest) -> str | None:
+    @staticmethod
+    def presented_key(request: HttpRequest) -> str | None:
         return gateway_key(GateRequest.of(request))
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:

@@ -71,9 +71,8 @@ ACTS = RelatedLink(
     is_destructive=True,
 )
 def reset_second_factor(call: ActionCall) -> str:
-    """Removes this person's authenticator app, keys and recovery codes. Make sure who asks for it: from now
-    on the password alone signs in, and whoever needs a second factor sets up a new one. Signs this person out
-    everywhere.
+    """Removes this person's authenticator app, keys and recovery codes, and signs the person out everywhere.
+    Check who asks for it: until a new second factor is set up, the password alone signs in.
     """
     factors.remove(user=call.row, reason=call.data["reason"], actor=actor_of(call.request), now=call.now)
     return f"{visible(call.row)} has no second factor any more."

@@ -9,14 +9,14 @@ from django.utils.deprecation import MiddlewareMixin
 from people import relying_party
 from people.sso.pages import context_of
 
-PAGES: Final = ("account_", "enrol_", "mfa_", "usersessions_")
+PAGES: Final = ("account_", "admin:link_password", "enrol_", "mfa_", "usersessions_")
 
 
 class SignInPagesMiddleware(MiddlewareMixin):
     def process_template_response(self, request: HttpRequest, response: Any) -> Any:
-        """Give the pages of `people.urls` what the admin gives to its own."""
+        """Give the pages of `people.urls` and that of a one-time link what the admin gives to its own."""
         match = request.resolver_match
-        if match and not match.namespaces and (match.url_name or "").startswith(PAGES):
+        if match and match.view_name.startswith(PAGES):
             user = request.user if request.user.is_authenticated else None
             frame = {
                 **admin.site.each_context(request),

@@ -24,9 +24,6 @@ class Person(AppendOnlyRow):
     class Meta:
         verbose_name_plural = "people"
 
-    def __str__(self) -> str:
-        return str(self.id)
-
 
 class OneTimeLink(models.Model):
     """The link by which a person sets a password once, stored as a SHA-256 digest; a new one replaces it.
@@ -57,9 +54,6 @@ class ExternalIdentity(models.Model):
             models.UniqueConstraint(fields=["issuer", "subject"], name="people_identity_of_one"),
             models.UniqueConstraint(fields=["person", "issuer"], name="people_one_identity"),
         ]
-
-    def __str__(self) -> str:
-        return str(self.id)
 
 
 class CacheEntry(models.Model):

@@ -9,8 +9,6 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.urls import path
 from django.views.decorators.cache import never_cache
-from django.views.decorators.csrf import csrf_protect
-from django.views.generic import View
 from unfold.dataclasses import SearchResult
 
 from compliance.console.admin import TenantScopedAdmin
@@ -79,19 +77,14 @@ class ConsoleSite(UnfoldAdminSite):
             # Before the links, one of which it would be.
             path("join/sso/", single_sign_on.accept_invitation, name="sso_invitation"),
             path("join/<str:token>/", never_cache(link_pages.open_link), name="link"),
-            path("join/", self._outside(link_pages.LinkPasswordView, "Your password"), name="link_password"),
+            path(
+                "join/",
+                link_pages.LinkPasswordView.as_view(),
+                name="link_password",
+            ),
             path("login/sso/", single_sign_on.begin, name="sso_begin"),
             path("login/sso/callback/", single_sign_on.CallbackView.as_view(), name="sso_callback"),
             path("account/sso/", self.admin_view(single_sign_on.own_identity), name="account_sso"),
             # Django's redirect to any row's own page is not there: it tells which rows of all tenants exist.
             *(route for route in super().get_urls() if getattr(route, "name", None) != "view_on_site"),
         ]
-
-    def _outside(self, view: type[View], title: str) -> Any:
-        """Return a page for people who are not signed in yet."""
-
-        def shown(request: HttpRequest) -> Any:
-            context = {**self.each_context(request), **single_sign_on.context_of(), "title": title}
-            return view.as_view(extra_context=context)(request)
-
-        return never_cache(csrf_protect(shown))

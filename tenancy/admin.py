@@ -8,7 +8,8 @@ from django import forms
 from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.models import User
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from unfold.forms import UserCreationForm
@@ -22,15 +23,15 @@ from unfold.widgets import (
 
 from auditlog.actors.requests import actor_of
 from compliance.api.gate import Scope
-from compliance.console.access import OPERATORS, access_of
+from compliance.console.access import OPERATORS
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.admin import AUDIT_TRAIL, RelatedLink, SystemAdmin, TenantScopedAdmin
 from compliance.console.display import chip, chips, code, column, visible
 from compliance.console.filters import (
     ChoicesDropdownFilter,
-    DropdownFilter,
     RangeDateTimeFilter,
     TenantFilter,
+    condition_filter,
     with_tenant_name,
 )
 from compliance.console.navigation import NavigationLine
@@ -156,20 +157,11 @@ class RollKeyForm(forms.Form):
     )
 
 
-class KeyStateFilter(DropdownFilter):
-    title = "state"
-    parameter_name = "state"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("usable", "Usable"), ("expired", "Expired"), ("revoked", "Revoked")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> QuerySet[ApiKey]:
-        moment = now()
-        if self.value() == "usable":
-            return ApiKey.objects.usable(moment) & queryset
-        if self.value() == "expired":
-            return queryset.filter(revoked_at=None, expires_at__lte=moment)
-        return queryset.exclude(revoked_at=None) if self.value() == "revoked" else queryset
+KEY_STATES = {
+    "usable": ("Usable", Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=Now()))),
+    "expired": ("Expired", Q(revoked_at=None, expires_at__lte=Now())),
+    "revoked": ("Revoked", Q(revoked_at__isnull=False)),
+}
 
 
 def show_secret(request: HttpRequest, issued: services.IssuedKey, explanation: str) -> HttpResponse:
@@ -227,7 +219,7 @@ class ApiKeyAdmin(TenantScopedAdmin):
     form = NewKeyForm
     list_display = ("label", "hint_code", "state", "tenant", "last_used_at", "expires_at", "created_at")
     list_select_related = ("tenant",)
-    list_filter = (KeyStateFilter, TenantFilter, ("last_used_at", RangeDateTimeFilter))
+    list_filter = (condition_filter("state", KEY_STATES), TenantFilter, ("last_used_at", RangeDateTimeFilter))
     search_fields = ("name", "hint")
     fieldsets = (
         (None, {"fields": ("label", "hint_code", "state", "tenant", "scope_chips")}),
@@ -247,10 +239,8 @@ class ApiKeyAdmin(TenantScopedAdmin):
             now=now(),
         )
         obj.pk, obj.hint = issued.row.pk, issued.row.hint
-        request.issued_key = issued  # type: ignore[attr-defined]
-
-    def response_add(self, request: HttpRequest, obj: ApiKey, post_url_continue: Any = None) -> HttpResponse:
-        return show_secret(request, request.issued_key, "The new key works from now on.")  # type: ignore[attr-defined]
+        shown = show_secret(request, issued, "The new key works from now on.")
+        request.secret_page = shown  # type: ignore[attr-defined]
 
     label = column("name", lambda key: visible(key.name or "(no name)"), ordering="name")
     hint_code = column("key", lambda key: code(key.hint))
@@ -292,6 +282,8 @@ class MembershipAdmin(SystemAdmin):
     list_filter = (("role", ChoicesDropdownFilter), TenantFilter)
     search_fields = ("user__username", "user__email")
     search_ids = ("pk", "tenant_id")
+    edit_roles = OPERATORS
+    edited = ("role",)
     readonly_fields = ("username", "tenant", "created_at")
     fieldsets = ((None, {"fields": ("username", "tenant", "role", "created_at")}),)
     add_fieldsets = ((None, {"fields": ("user", "tenant", "role")}),)
@@ -299,13 +291,7 @@ class MembershipAdmin(SystemAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return with_tenant_name(super().get_queryset(request))
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return access_of(request).is_operator
-
-    has_delete_permission = has_change_permission
-
-    def get_autocomplete_fields(self, request: HttpRequest) -> tuple[str, ...]:
-        return self.autocomplete_fields
+    has_delete_permission = SystemAdmin.has_change_permission
 
     def save_model(self, request: HttpRequest, obj: Membership, form: Any, change: bool) -> None:
         tenant_id = obj.tenant_id if change else form.cleaned_data["tenant"].id

@@ -8,6 +8,7 @@ neighbours behind the same address do.
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from django.core.exceptions import DisallowedHost
@@ -16,7 +17,7 @@ from django.http import HttpRequest, HttpResponse
 from compliance.api import gate, unauthenticated
 from compliance.api.exceptions import error_response
 from compliance.api.gate import GateRequest
-from compliance.api.rest.views import is_public, presented_key
+from compliance.api.rest.views import LimitedView, is_public
 from compliance.console.access import access_of
 from compliance.console.addresses import CONSOLE_PREFIX
 from tenancy import keys, recent_keys
@@ -24,11 +25,11 @@ from tenancy import keys, recent_keys
 host_log = logging.getLogger("django.security.DisallowedHost")
 
 
+@dataclass(frozen=True)
 class AdmissionMiddleware:
     """Refuses those who have used up their requests before their view runs, counts the others after it."""
 
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
+    get_response: Callable[[HttpRequest], HttpResponse]
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         try:
@@ -67,16 +68,13 @@ def _with_limit(request: HttpRequest, response: HttpResponse) -> HttpResponse:
 
 
 def _is_stranger(request: HttpRequest, view: Any) -> bool:
-    if _is_for_console(request):
+    if _group(request) == unauthenticated.CONSOLE:
         return access_of(request).is_stranger
-    secret = presented_key(view, request) or ""
+    secret = getattr(view, "cls", LimitedView).presented_key(request) or ""
     environment = keys.environment_of(secret)
     return environment is None or not recent_keys.is_known(environment, keys.digest(secret))
 
 
 def _group(request: HttpRequest) -> str:
-    return unauthenticated.CONSOLE if _is_for_console(request) else unauthenticated.API
-
-
-def _is_for_console(request: HttpRequest) -> bool:
-    return request.path.startswith(CONSOLE_PREFIX)
+    is_for_console = request.path.startswith(CONSOLE_PREFIX)
+    return unauthenticated.CONSOLE if is_for_console else unauthenticated.API

@@ -6,8 +6,6 @@ from uuid import UUID
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
-from compliance.api import gate
-from compliance.api.gate import GateRequest
 from compliance.core import environments
 from compliance.core.clock import now
 from compliance.core.errors import Unauthorized
@@ -32,7 +30,7 @@ class ApiKeyAuthentication(BaseAuthentication):
     """Looks the key up in the environment that its prefix names; raises 401s."""
 
     def authenticate(self, request: Request) -> tuple[ApiKeyUser, ApiKey]:
-        secret = self.secret_of(GateRequest.of(request))
+        secret = request.parser_context["view"].presented_key(request._request)
         if not secret:
             raise MissingCredentials()
         if keys.environment_of(secret) is not environments.current():
@@ -40,10 +38,6 @@ class ApiKeyAuthentication(BaseAuthentication):
         row = services.authenticate(secret=secret, now=now())
         correlation.bind(tenant=row.tenant_id)
         return ApiKeyUser(row.tenant_id), row
-
-    def secret_of(self, request: GateRequest) -> str | None:
-        """The key that a request presents, if any."""
-        return gate.bearer_token(request)
 
     def authenticate_header(self, request: Request) -> str:
         return 'Bearer realm="api"'

@@ -35,7 +35,10 @@ class KeyLookup:
         digest = keys.digest(secret)
         key = recent_keys.find(environment, digest)
         if key is None:
-            if not recent_keys.is_known(environment, digest) and _is_over_limit(request):
+            # Bounds the look-ups of unknown keys; the views, in another process, count the refusals.
+            caller = f"lookups:{gate.client_address(request)}"
+            is_known = recent_keys.is_known(environment, digest)
+            if not is_known and not rate_limits.hit_here(unauthenticated.LIMIT, caller).allowed:
                 return None
             if (pending := self._look_up(environment, digest)) is not None:
                 await asyncio.shield(pending)
@@ -73,12 +76,3 @@ def _look_up_in_thread(environment: Environment, digest: str) -> None:
         except (DatabaseError, InterfaceError) as error:
             # A key that was valid stays known: its caller guesses no keys.
             log.debug("an API key could not be looked up: %s", type(error).__name__)
-
-
-def _is_over_limit(request: GateRequest) -> bool:
-    """Return whether the client's address has tried too many unknown keys in this process.
-
-    The views, in another process, count the refusals; this only bounds the look-ups.
-    """
-    address = gate.client_address(request)
-    return not rate_limits.hit_here(unauthenticated.LIMIT, f"lookups:{address}").allowed

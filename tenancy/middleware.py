@@ -1,6 +1,7 @@
 """Chooses the environment of every request before anything touches a row."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -17,6 +18,7 @@ from tenancy import keys
 from tenancy.models import Membership
 
 
+@dataclass(frozen=True)
 class EnvironmentMiddleware:
     """The key's prefix decides for the API, the path for the console; all else starts as live.
 
@@ -24,8 +26,7 @@ class EnvironmentMiddleware:
     key was sent along has no say. What it touches outside `environments.use()` fails for every caller alike.
     """
 
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
+    get_response: Callable[[HttpRequest], HttpResponse]
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if request.path.startswith(CONSOLE_PREFIX):

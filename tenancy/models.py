@@ -1,7 +1,6 @@
 """Tenants and API keys, in the database of their environment, and console memberships, in the live one."""
 
 from datetime import datetime
-from functools import cached_property
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
@@ -88,11 +87,6 @@ class ApiKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name or 'key'} ({self.hint})"
-
-    @cached_property
-    def identity(self) -> str:
-        """The identity to which the rate limit counts requests."""
-        return str(self.id)
 
     def is_expired(self, now: datetime) -> bool:
         return self.expires_at is not None and self.expires_at <= now

@@ -4,8 +4,8 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import OuterRef, QuerySet, Subquery
-from django.http import HttpRequest, HttpResponse
+from django.db.models import OuterRef, Q, QuerySet, Subquery
+from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.admin import TabularInline
@@ -18,7 +18,6 @@ from compliance.console.admin import (
     AUDIT_TRAIL,
     ReadOnly,
     RelatedLink,
-    TenantEditedAdmin,
     TenantScopedAdmin,
 )
 from compliance.console.display import (
@@ -35,7 +34,7 @@ from compliance.console.display import (
 )
 from compliance.console.filters import (
     ChoicesDropdownFilter,
-    DropdownFilter,
+    ConditionFilter,
     RangeDateTimeFilter,
     TenantFilter,
 )
@@ -66,15 +65,12 @@ def success_chip(outcomes: list[str]) -> SafeString | str:
     return chip(f"{int(100 * rate)} % of {len(finished)}", colour, verbatim=True)
 
 
-class DeletedFilter(DropdownFilter):
+class DeletedFilter(ConditionFilter):
     """Leaves deleted webhooks out, unless they are asked for."""
 
-    title = "deleted"
-    parameter_name = "deleted"
+    title = parameter_name = "deleted"
+    conditions = {"only": ("deleted ones", Q(deleted_at__isnull=False))}
     all_option = ("", "not deleted")
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("only", "deleted ones")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         if parse_id(request.GET.get("q", "").strip()):
@@ -83,7 +79,7 @@ class DeletedFilter(DropdownFilter):
 
 
 @admin.register(Webhook)
-class WebhookAdmin(TenantEditedAdmin):
+class WebhookAdmin(TenantScopedAdmin):
     navigation = NavigationLine("Integration", 1, "Webhooks", "webhook")
     form = WebhookForm
     edit_roles = WEBHOOK_KEEPERS
@@ -122,9 +118,9 @@ class WebhookAdmin(TenantEditedAdmin):
     )
 
     success = column("success", lambda row: success_chip(row.outcomes))
-    short_address = display(lambda self, row: code(shortened(row.url)), description="URL", ordering="url")
-    address = display(lambda self, row: code(row.url), description="URL")
-    event_chips = display(lambda self, row: chips(row.events), description="events")
+    short_address = column("URL", lambda row: code(shortened(row.url)), ordering="url")
+    address = column("URL", lambda row: code(row.url))
+    event_chips = column("events", lambda row: chips(row.events))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """Return webhooks with the statuses of their last deliveries, newest first, as `outcomes`."""
@@ -147,16 +143,14 @@ class WebhookAdmin(TenantEditedAdmin):
         else:
             refuse_repeated(request)
             made = services.create(tenant_id=obj.tenant_id, **given, actor=actor, now=now())
-            obj.pk, request.new_secret = made.webhook.pk, made.secret  # type: ignore[attr-defined]
-
-    def response_add(self, request: HttpRequest, obj: Webhook, post_url_continue: Any = None) -> HttpResponse:
-        return secret_page(
-            request,
-            label="Webhook secret",
-            secret=request.new_secret,  # type: ignore[attr-defined]
-            explanation="Deliveries are signed with this secret; verify its signature in the receiver.",
-            next_url=self.row_url(obj),
-        )
+            obj.pk = made.webhook.pk
+            request.secret_page = secret_page(  # type: ignore[attr-defined]
+                request,
+                label="Webhook secret",
+                secret=made.secret,
+                explanation="Deliveries are signed with this secret; verify its signature in the receiver.",
+                next_url=self.row_url(obj),
+            )
 
     @display(description="last delivery")
     def last_delivery(self, webhook: Any) -> SafeString | str:
@@ -187,10 +181,8 @@ class AttemptInline(ReadOnly, TabularInline):
         """Show them to all who see the delivery."""
         return access_of(request).may(EVERYONE)
 
-    answer = display(lambda self, row: block(row.response_body or row.error), description="answer")
-    took = display(
-        lambda self, row: EMPTY if row.duration_ms is None else f"{row.duration_ms} ms", description="took"
-    )
+    answer = column("answer", lambda row: block(row.response_body or row.error))
+    took = column("took", lambda row: EMPTY if row.duration_ms is None else f"{row.duration_ms} ms")
 
     @display(description="outcome")
     def outcome(self, attempt: Attempt) -> str:
@@ -248,25 +240,14 @@ class DeliveryAdmin(TenantScopedAdmin):
         found = shown.filter(url__icontains=text).order_by("pk").values_list("pk", flat=True)
         return queryset.filter(webhook_id__in=list(found[:MOST_WEBHOOKS])), False
 
-    state = display(lambda self, row: status_chip(row.status), description="status", ordering="status")
-    address = display(lambda self, row: code(row.webhook.url), description="URL")
-    tenant = display(lambda self, row: visible(row.tenant), description="tenant")
-    message_id = display(lambda self, row: code(row.message_id), description="event ID")
-    body = display(
-        lambda self, row: block(bytes(row.message.body).decode("utf-8", "replace")),
-        description="body as sent",
-    )
+    state = column("status", lambda row: status_chip(row.status), ordering="status")
+    address = column("URL", lambda row: code(row.webhook.url))
+    tenant = column("tenant", lambda row: visible(row.tenant))
+    message_id = column("event ID", lambda row: code(row.message_id))
+    body = column("body as sent", lambda row: block(bytes(row.message.body).decode("utf-8", "replace")))
 
-    event = display(
-        lambda self, row: chip(row.message.event, verbatim=True),
-        description="event",
-        ordering="message__event",
+    event = column("event", lambda row: chip(row.message.event, verbatim=True), ordering="message__event")
+    tries = column(
+        "attempts", lambda row: f"{row.attempt_count} of {row.max_attempts}", ordering="attempt_count"
     )
-    tries = display(
-        lambda self, row: f"{row.attempt_count} of {row.max_attempts}",
-        description="attempts",
-        ordering="attempt_count",
-    )
-    short_address = display(
-        lambda self, row: code(shortened(row.webhook.url, 40)), description="URL", ordering="webhook__url"
-    )
+    short_address = column("URL", lambda row: code(shortened(row.webhook.url, 40)), ordering="webhook__url")

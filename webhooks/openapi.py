@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.conf import settings
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import (
     OpenApiCallback,
@@ -14,8 +13,8 @@ from drf_spectacular.utils import (
 )
 from rest_framework import serializers
 
+from compliance.api.answers import service_header
 from webhooks.models import DeliveryStatus
-from webhooks.sending.signature import header_name
 from webhooks.vocabulary import DELIVERABLE_EVENTS, DISABLED_EVENT, TEST_EVENT, EventName
 
 _WEBHOOK = "0199f2a4-6a00-7b00-8c00-1a1a1a1a1a1a"
@@ -200,7 +199,7 @@ _RECOVERED = {"data": {"webhook_id": _WEBHOOK, **_SINCE, "redelivered": 17}}
 RECOVERY = OpenApiExample("An outage", _SINCE, request_only=True)
 RECOVERED = OpenApiExample("On their way", _RECOVERED, response_only=True, status_codes=["202"])
 
-_SIGNATURE = header_name(settings.SERVICE_NAME)
+_SIGNATURE = service_header("Signature")
 HEADERS = [
     OpenApiParameter(
         name, OpenApiTypes.STR, OpenApiParameter.HEADER, required=required, description=description

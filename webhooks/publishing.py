@@ -35,7 +35,7 @@ def publish_all(
     if not found:
         return []
     with environments.atomic():
-        made = [_message(tenant_id, name.value, one, now) for one in data]
+        made = [new_message(tenant_id, name.value, one, now) for one in data]
         messages = Message.objects.bulk_create(made, batch_size=ROWS_AT_ONCE)
         webhooks = [Webhook(id=row[0], tenant_id=tenant_id) for row in found]
         pairs = ((message, webhook) for message in messages for webhook in webhooks)
@@ -43,14 +43,8 @@ def publish_all(
     return messages
 
 
-def create_message(tenant_id: UUID, event: str, data: dict[str, Any], now: datetime) -> Message:
-    """Create the message of an event: the envelope that a delivery sends in its webhook's format."""
-    message = _message(tenant_id, event, data, now)
-    message.save(force_insert=True)
-    return message
-
-
-def _message(tenant_id: UUID, event: str, data: dict[str, Any], now: datetime) -> Message:
+def new_message(tenant_id: UUID, event: str, data: dict[str, Any], now: datetime) -> Message:
+    """Return an event's message, unsaved: the envelope that a delivery sends in its webhook's format."""
     message_id = new_id()
     envelope = {"id": message_id, "event": event, "created_at": now, "data": data}
     body = orjson.dumps(envelope, option=orjson.OPT_UTC_Z)

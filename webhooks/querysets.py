@@ -28,9 +28,6 @@ class WebhookQuerySet(TenantRows["Webhook"]):
     def for_tenant(self, tenant_id: UUID) -> Self:
         return super().for_tenant(tenant_id).existing()
 
-    def newest_first(self) -> "WebhookQuerySet":
-        return self.order_by("-created_at", "-id")
-
 
 class DeliveryQuerySet(TenantRows["Delivery"]):
     missing = DeliveryNotFound

@@ -16,7 +16,7 @@ from compliance.core.errors import Conflict, Invalid, InvalidState
 from compliance.outbound.addresses import UrlPolicy, UrlRefused, check_url
 from tenancy.models import Tenant
 from webhooks.models import Delivery, DeliveryStatus, Format, Pace, Trigger, Webhook
-from webhooks.publishing import create_message, enqueue
+from webhooks.publishing import enqueue, new_message
 from webhooks.sending import signature
 from webhooks.vocabulary import DISABLED_EVENT, TEST_EVENT
 
@@ -121,7 +121,8 @@ def disable(*, webhook: Webhook, is_gone: bool, now: datetime) -> None:
     failed = webhook.failed_deliveries
     why = {"webhook_id": webhook.id, "reason": "gone" if is_gone else "failing"}
     counts = {"failed_deliveries": failed, "failing_since": webhook.failing_since, "given_up": given_up}
-    message = create_message(webhook.tenant_id, DISABLED_EVENT, {**why, **counts}, now)
+    message = new_message(webhook.tenant_id, DISABLED_EVENT, {**why, **counts}, now)
+    message.save(force_insert=True)
     finished = {"status": DeliveryStatus.CANCELLED, "created_at": now, "completed_at": now}
     of_webhook = {"tenant_id": webhook.tenant_id, "webhook": webhook, "message": message}
     Delivery.objects.create(**of_webhook, trigger=Trigger.NOTE, **finished)
@@ -156,7 +157,8 @@ def send_test(*, tenant_id: UUID, webhook_id: Any, actor: Actor, now: datetime) 
     """Queue a `webhook.test` message to one webhook; raises `WebhookNotFound`, `InvalidState`."""
     with environments.atomic():
         webhook = _lock_active(tenant_id, webhook_id)
-        message = create_message(tenant_id, TEST_EVENT, {"webhook_id": webhook.id}, now)
+        message = new_message(tenant_id, TEST_EVENT, {"webhook_id": webhook.id}, now)
+        message.save(force_insert=True)
         (delivery,) = enqueue([(message, webhook)], Trigger.TEST, now)
         _record(webhook, AuditAction.WEBHOOK_TESTED, actor, now, "Webhook tested", event_id=str(message.id))
     return delivery

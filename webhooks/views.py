@@ -47,12 +47,13 @@ class WebhookViewSet(ApiViewSet):
         enveloped(WebhookSerializer, many=True),
     )
     def list(self, request: ApiRequest) -> Response:
-        webhooks = Webhook.objects.for_tenant(request.auth.tenant_id).newest_first()
+        webhooks = Webhook.objects.for_tenant(request.auth.tenant_id).order_by("-created_at", "-id")
         return ok(WebhookSerializer(webhooks, many=True).data)
 
     @operation("getWebhook", "Fetch a webhook", Scope.WEBHOOKS_READ, WebhookSerializer, e404=NOT_FOUND)
     def retrieve(self, request: ApiRequest, webhook_id: str) -> Response:
-        return ok(WebhookSerializer(_find(request, webhook_id)).data)
+        webhook = Webhook.objects.for_tenant(request.auth.tenant_id).find(webhook_id)
+        return ok(WebhookSerializer(webhook).data)
 
     @operation(
         "updateWebhook",
@@ -148,8 +149,9 @@ class DeliveryViewSet(ApiViewSet):
         e404=NOT_FOUND,
     )
     def list(self, request: ApiRequest, webhook_id: str) -> Response:
-        own, params = Delivery.objects.to_webhook(_find(request, webhook_id)), request.query_params
-        deliveries = own.where(
+        webhook = Webhook.objects.for_tenant(request.auth.tenant_id).find(webhook_id)
+        params = request.query_params
+        deliveries = Delivery.objects.to_webhook(webhook).where(
             message__event=read_choice(params, "event", DELIVERABLE_EVENTS),
             status=read_choice(params, "status", DeliveryStatus.values),
         )
@@ -171,10 +173,6 @@ class DeliveryViewSet(ApiViewSet):
     def redeliver(self, request: ApiRequest, webhook_id: str, delivery_id: str) -> Response:
         delivery = services.redeliver(webhook_id=webhook_id, delivery_id=delivery_id, **caller_of(request))
         return ok(DeliverySerializer(delivery).data, status=202)
-
-
-def _find(request: ApiRequest, webhook_id: str) -> Webhook:
-    return Webhook.objects.for_tenant(request.auth.tenant_id).find(webhook_id)
 
 
 def _with_secret(new: services.NewSecret) -> dict[str, Any]:

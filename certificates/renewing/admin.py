@@ -17,7 +17,7 @@ from certificates.renewing import services
 from compliance.api.exceptions import describe
 from compliance.console.access import OFFICERS
 from compliance.console.actions import ActionCall, ConfirmedAction
-from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantEditedAdmin
+from compliance.console.admin import AUDIT_TRAIL, RelatedLink, TenantScopedAdmin
 from compliance.console.display import (
     EMPTY,
     chip,
@@ -115,7 +115,7 @@ def _last_renewal(blueprint: Blueprint) -> Any:
     return format_html("{} {} {} {}", moment(last.started_at), state, counts, failed)
 
 
-class BlueprintAdmin(TenantEditedAdmin):
+class BlueprintAdmin(TenantScopedAdmin):
     """Blueprints, and the agents that differ from theirs."""
 
     found_by_name = True

@@ -2,7 +2,8 @@
 
 import logging
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from django.conf import settings
@@ -110,16 +111,16 @@ def error_response(
     return JsonResponse(error_body(request.path, status, message), status=status, headers=headers)
 
 
-def _refusing(status: int, message: str) -> Callable[..., HttpResponse]:
-    def refuse(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-        return error_response(request, status, message)
+def refuse(
+    request: HttpRequest, exception: Exception | None = None, *, status: int, message: str
+) -> HttpResponse:
+    """Answer as one of Django's handlers of errors."""
+    return error_response(request, status, message)
 
-    return refuse
 
-
-bad_request = _refusing(400, "Bad request")
-forbidden = _refusing(403, "Forbidden")
-not_found = _refusing(404, "Not found")
+bad_request = partial(refuse, status=400, message="Bad request")
+forbidden = partial(refuse, status=403, message="Forbidden")
+not_found = partial(refuse, status=404, message="Not found")
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

@@ -37,7 +37,7 @@ class Readiness:
     def __init__(self, checks: Mapping[str, Check]) -> None:
         self._checks = checks
         self._asking = Lock()
-        self._last: Outcome | None = None
+        self.last: Outcome | None = None  # None: the next request asks
         self._asked_at = 0.0  # `monotonic()`
 
     def outcome(self) -> Outcome:
@@ -47,12 +47,12 @@ class Readiness:
         `unavailable`, as nobody knows which of them hangs. Before the first, that request is waited for.
         """
         # A dependency that hangs holds up one thread, not all that are asked meanwhile.
-        if not self._asking.acquire(timeout=MEANWHILE_SECONDS if self._last is None else 0):
-            if self._last is None or monotonic() >= self._asked_at + MEANWHILE_SECONDS:
+        if not self._asking.acquire(timeout=MEANWHILE_SECONDS if self.last is None else 0):
+            if self.last is None or monotonic() >= self._asked_at + MEANWHILE_SECONDS:
                 return dict.fromkeys(self._checks, "unavailable")
-            return self._last
+            return self.last
         try:
-            if self._last is None or monotonic() >= self._asked_at + OUTCOME_SECONDS:
+            if self.last is None or monotonic() >= self._asked_at + OUTCOME_SECONDS:
                 found = {}
                 for name, check in self._checks.items():
                     try:
@@ -60,14 +60,10 @@ class Readiness:
                         found[name] = "ok"
                     except (Error, RedisError, ServiceError):
                         found[name] = "unavailable"
-                self._last, self._asked_at = found, monotonic()
-            return self._last
+                self.last, self._asked_at = found, monotonic()
+            return self.last
         finally:
             self._asking.release()
-
-    def forget(self) -> None:
-        """Ask at the next request."""
-        self._last = None
 
 
 class LiveView(PublicView):

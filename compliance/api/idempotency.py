@@ -11,7 +11,6 @@ given `proven_key`, the key a DPoP proof showed, repeats its answer for that key
 import hashlib
 import json
 from collections.abc import Callable
-from datetime import timedelta
 from functools import wraps
 from typing import Any
 
@@ -25,7 +24,6 @@ from compliance.core.clock import now
 from compliance.core.encryption import decrypt, encrypt
 from compliance.core.errors import Conflict, Invalid
 
-RETENTION = timedelta(hours=24)
 MAX_KEY_LENGTH = 255
 
 Action = Callable[..., Response]
@@ -71,7 +69,6 @@ def in_portions(request: ApiRequest, portion: Portion, *, proven_key: str | None
                 key=key,
                 fingerprint=digest,
                 now=now(),
-                retention=RETENTION,
             )
             if record.fingerprint != digest:
                 raise Conflict("Idempotency-Key was already used with a different request")

@@ -8,26 +8,21 @@ from django.db import models
 
 from compliance.core.identifiers import new_id
 
+RETENTION = timedelta(hours=24)
+
 
 class IdempotencyQuerySet(models.QuerySet[Any]):
     """Reads and claims of idempotency keys."""
 
-    def expired(self, now: datetime, retention: timedelta) -> "IdempotencyQuerySet":
-        return self.filter(created_at__lt=now - retention)
+    def expired(self, now: datetime) -> "IdempotencyQuerySet":
+        return self.filter(created_at__lt=now - RETENTION)
 
     def claim(
-        self,
-        *,
-        tenant_id: UUID,
-        api_key_id: UUID,
-        key: str,
-        fingerprint: str,
-        now: datetime,
-        retention: timedelta,
+        self, *, tenant_id: UUID, api_key_id: UUID, key: str, fingerprint: str, now: datetime
     ) -> "IdempotencyRecord":
         """The API key's record of `key`, locked; waits for a rival in flight."""
         same = self.filter(tenant_id=tenant_id, api_key_id=api_key_id, key=key)
-        same.expired(now, retention).delete()
+        same.expired(now).delete()
         fresh = IdempotencyRecord(
             tenant_id=tenant_id, api_key_id=api_key_id, key=key, fingerprint=fingerprint, created_at=now
         )

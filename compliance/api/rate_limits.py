@@ -113,13 +113,13 @@ def hit(bucket: str, identity: str, *, cost: int = 1) -> RateLimit:
         count = _Count(*answer)
     except RedisError as error:
         log.debug("rate limits counted in memory: %s", type(error).__name__)
-        count = _memory.count(call)
+        count = in_memory.count(call)
     return _rate_limit(bucket, count, cost)
 
 
 def hit_here(bucket: str, identity: str) -> RateLimit:
     """Count one request of `identity` in this process alone, without asking Redis."""
-    return _rate_limit(bucket, _memory.count(_call(Caller(bucket, identity), 1, 0)), 1)
+    return _rate_limit(bucket, in_memory.count(_call(Caller(bucket, identity), 1, 0)), 1)
 
 
 def sender_of(environment: Environment, key: Credential) -> Caller:
@@ -150,7 +150,7 @@ async def hit_each(client: redis.AsyncClient, asked: Sequence[tuple[Caller, int]
             counts = [_Count(*answer) for answer in await client.run(SCRIPT, *calls)]
     except RedisError as error:
         log.debug("rate limits counted in memory: %s", type(error).__name__)
-        counts = [_memory.count(call) for call in calls]
+        counts = [in_memory.count(call) for call in calls]
     found, seen, results = dict(zip(wanted, counts, strict=True)), Counter[Caller](), []
     for caller, cost in asked:
         seen[caller] += cost
@@ -159,11 +159,6 @@ async def hit_each(client: redis.AsyncClient, asked: Sequence[tuple[Caller, int]
         left = count.remaining + max(count.taken - seen[caller], 0)
         results.append(_rate_limit(caller.bucket, count._replace(remaining=left), seen[caller]))
     return results
-
-
-def forget() -> None:
-    """Count every caller anew, as far as this process remembers."""
-    _memory.buckets.clear()
 
 
 class _Count(NamedTuple):
@@ -243,4 +238,4 @@ class _MemoryWindow:
             return _Count(taken, room - taken, oldest + call.window_ms, now_ms)
 
 
-_memory = _MemoryWindow()
+in_memory = _MemoryWindow()

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from compliance.api.idempotency import RETENTION
 from compliance.api.models import IdempotencyRecord
 from compliance.core.clock import now
 from compliance.core.tasks import task
@@ -11,4 +10,4 @@ from compliance.core.tasks import task
 @task("compliance.api.forget_answers")
 def forget_answers(**kwargs: Any) -> None:
     """Delete the kept answers of idempotent requests past their 24 hours: some hold a secret shown once."""
-    IdempotencyRecord.objects.expired(now(), RETENTION).delete()
+    IdempotencyRecord.objects.expired(now()).delete()

@@ -19,20 +19,20 @@ CONSOLE = "console"
 """Counted apart: a client that tries keys does not close the sign-in page to others at the same address."""
 KEPT = 10_000
 
-_refused: BoundedCache[tuple[str, str], tuple[float, RateLimit]] = BoundedCache(KEPT)
+refused: BoundedCache[tuple[str, str], tuple[float, RateLimit]] = BoundedCache(KEPT)
 
 
 def count(group: str, address: str) -> RateLimit:
     """Count one request of an address."""
     limit = hit(LIMIT, f"{group}:{address}")
     if not limit.allowed:
-        _refused.put((group, address), (monotonic() + limit.retry_after, limit))
+        refused.put((group, address), (monotonic() + limit.retry_after, limit))
     return limit
 
 
 def refusal(group: str, address: str) -> RateLimit | None:
     """The limit while the address has no request left; None otherwise. It asks nobody."""
-    found = _refused.get((group, address))
+    found = refused.get((group, address))
     left = found[0] - monotonic() if found is not None else 0
     if found is None or left <= 0:
         return None
@@ -42,8 +42,3 @@ def refusal(group: str, address: str) -> RateLimit | None:
 def too_many(request: HttpRequest, limit: RateLimit) -> HttpResponse:
     """The 429, in the words of the views' own."""
     return error_response(request, 429, rate_limited(limit.retry_after), limit.headers())
-
-
-def forget() -> None:
-    """Count every address anew."""
-    _refused.clear()

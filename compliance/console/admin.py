@@ -110,11 +110,17 @@ class ConsoleChangeList(ChangeList):
 
 
 class TenantScopedAdmin(ReadOnly, ModelAdmin):
-    """A read-only page of rows that belong to tenants."""
+    """A page of rows that belong to tenants.
+
+    It is read-only, but for the `edited` fields of those in `edit_roles`; services set the others.
+    """
 
     tenant_field: str | None = "tenant_id"
     view_roles: frozenset[ConsoleRole] = EVERYONE
     add_roles: frozenset[ConsoleRole] = frozenset()
+    edit_roles: frozenset[ConsoleRole] = frozenset()
+    edited: tuple[str, ...] = ()
+    edit_fieldsets: ClassVar[Any] = None
     secret_fields: frozenset[str] = frozenset()
     # Columns searched for a pasted UUID, through their indexes.
     search_ids: tuple[str, ...] = ("pk",)
@@ -149,10 +155,6 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
             return rows if access.may(self.view_roles) else rows.none()
         return rows.filter(**{f"{self.tenant_field}__in": tenants})
 
-    def navigation_badge(self, request: HttpRequest) -> int:
-        """Return the number that the navigation shows beside the page's name; 0: none."""
-        return 0
-
     def tenant_of(self, row: Any) -> UUID | None:
         """Return the tenant of `row`; None if it belongs to the whole service."""
         value = row if self.tenant_field else None
@@ -164,15 +166,26 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
         tenant = self.tenant_of(obj) if isinstance(obj, self.model) else None
         return access_of(request).may(self.view_roles, tenant)
 
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return self.has_view_permission(request)
+    has_module_permission = has_view_permission
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return obj is not None and access_of(request).may(self.edit_roles, self.tenant_of(obj))
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return access_of(request).may(self.add_roles)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Return the fields computed from a row; the page for adding one has none."""
-        return super().get_readonly_fields(request, obj) if obj else ()
+        """Return every field of the page but those that are edited; the page for adding a row has none."""
+        if obj is None:
+            return ()
+        if not self.edited:
+            return super().get_readonly_fields(request, obj)
+        shown = flatten_fieldsets(self.get_fieldsets(request, obj))
+        return [name for name in shown if name not in self.edited]
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        may_edit = self.edit_fieldsets and self.has_change_permission(request, obj)
+        return self.edit_fieldsets if may_edit else super().get_fieldsets(request, obj)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         """Return what the page for adding a row begins with: the user's tenant, if there is only one."""
@@ -242,13 +255,18 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
             messages.error(request, error.message)
             return HttpResponseRedirect(request.get_full_path())
 
+    def response_add(self, request: HttpRequest, obj: Any, post_url_continue: Any = None) -> HttpResponse:
+        """Show the page of a new row's secret, where `save_model` has set one as `request.secret_page`."""
+        shown: HttpResponse | None = getattr(request, "secret_page", None)
+        return shown or super().response_add(request, obj, post_url_continue)
+
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         obj = kwargs.get("obj")
         if obj is not None and not context.get("is_popup"):
             context["actions_detail"] = self.buttons(request, obj)
-            links = [(one.label, one.icon, self.row_page_url(obj, one.name)) for one in self.row_pages]
+            links = [(one.label, one.icon, self.row_url(obj, one.name)) for one in self.row_pages]
             for link in self.related_links:
                 if may_see(request, link.model):
                     query = urlencode({link.parameter: link.value(obj)})
@@ -360,36 +378,11 @@ class TenantScopedAdmin(ReadOnly, ModelAdmin):
             "variant": ActionVariant.DANGER if is_destructive else ActionVariant.DEFAULT,
             "attrs": {},
             "dialog": None,
-            "path": self.row_page_url(row, name),
+            "path": self.row_url(row, name),
         }
 
-    def row_page_url(self, row: Any, name: str) -> str:
-        return reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_{name}", args=[quote(row.pk)])
-
-    def row_url(self, row: Any) -> str:
-        return self.row_page_url(row, "change")
-
-
-class TenantEditedAdmin(TenantScopedAdmin):
-    """A page of rows whose `edited` fields people in `edit_roles` change; services set the others."""
-
-    edit_roles: frozenset[ConsoleRole]
-    edited: tuple[str, ...]
-    edit_fieldsets: ClassVar[Any]
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return obj is not None and access_of(request).may(self.edit_roles, obj.tenant_id)
-
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        may_edit = obj is not None and self.has_change_permission(request, obj)
-        return self.edit_fieldsets if may_edit else super().get_fieldsets(request, obj)
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Return every field of the page but those that are edited."""
-        if obj is None:
-            return ()
-        shown = flatten_fieldsets(self.get_fieldsets(request, obj))
-        return [name for name in shown if name not in self.edited]
+    def row_url(self, row: Any, page: str = "change") -> str:
+        return reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_{page}", args=[quote(row.pk)])
 
 
 class SystemAdmin(TenantScopedAdmin):

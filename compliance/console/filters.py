@@ -15,6 +15,7 @@ from compliance.console.access import access_of
 
 __all__ = [
     "ChoicesDropdownFilter",
+    "ConditionFilter",
     "DropdownFilter",
     "RangeDateTimeFilter",
     "TenantFilter",

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.template.loader import render_to_string
@@ -44,6 +45,7 @@ EXPLANATIONS = {
 }
 
 
+@dataclass(frozen=True)
 class ConsoleMiddleware:
     """Routes to the environment that the path names, adds headers, and turns error envelopes into pages.
 
@@ -51,8 +53,7 @@ class ConsoleMiddleware:
     share one set of routes. Outside the console it removes the request's cookies, which the API never reads.
     """
 
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
+    get_response: Callable[[HttpRequest], HttpResponse]
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         # UTF-8, whatever charset a client names: others decode to lone surrogates, or fail.

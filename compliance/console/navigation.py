@@ -12,7 +12,10 @@ GROUPS: Final = ("Agents", "Evidence", "Integration", "Trust", "Access")
 
 @dataclass(frozen=True)
 class NavigationLine:
-    """The line of a page: its group, one of `GROUPS`, its place in it, its label and its icon."""
+    """The line of a page: its group, one of `GROUPS`, its place in it, its label and its icon.
+
+    Beside the label stands the number that the page's `navigation_badge(request)` returns, unless it is 0.
+    """
 
     group: str
     place: int

@@ -6,10 +6,10 @@ problems. Data goes to stdout, progress and errors to stderr.
 
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from operator import attrgetter
-from typing import Any
+from typing import Any, ClassVar
 
 from django.core.management.base import BaseCommand
 from django.db import OperationalError
@@ -41,6 +41,8 @@ class ServiceCommand(BaseCommand):
 
     takes_environment = False
     requires_environment = False
+    arguments: ClassVar[Mapping[str, dict[str, Any]]] = {}
+    """The arguments of the command itself, with the options of `ArgumentParser.add_argument()`."""
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", help="print one JSON document on stdout")
@@ -52,10 +54,8 @@ class ServiceCommand(BaseCommand):
                 default=Environment.LIVE.value,
                 help="which environment to act in",
             )
-        self.add_own_arguments(parser)
-
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
-        """Add the arguments of the command itself."""
+        for name, options in self.arguments.items():
+            parser.add_argument(name, **options)
 
     def run(self, *, now: datetime, **options: Any) -> Any:
         """Do the work, and return what to print: a dict, a list or text."""

@@ -63,7 +63,6 @@ class EnvironmentTask(celery.Task):
             finally:
                 metrics.TASKS.labels(self.name, outcome).inc()
                 metrics.TASK_SECONDS.labels(self.name).observe(time.perf_counter() - began)
-                correlation.unbind()
                 _close_the_unusable()
 
     def _header(self, name: str) -> str:

@@ -99,19 +99,15 @@ def current() -> Correlation | None:
     return _current.get()
 
 
-def enter(correlation: Correlation | None) -> None:
-    """Set the ids for the rest of the current context."""
-    _current.set(correlation)
-
-
 @contextmanager
 def use(correlation: Correlation | None) -> Iterator[None]:
-    """Set the ids for a block."""
-    token = _current.set(correlation)
+    """Set the ids for a block, in which nothing is bound at first."""
+    of_ids, of_bound = _current.set(correlation), _bound.set({})
     try:
         yield
     finally:
-        _current.reset(token)
+        _current.reset(of_ids)
+        _bound.reset(of_bound)
 
 
 def stored() -> tuple[str, str]:
@@ -126,13 +122,8 @@ def headers_of(correlation: Correlation) -> Mapping[str, str]:
 
 
 def bind(**fields: object) -> None:
-    """Add `tenant` or `agent` to the lines of the current context."""
+    """Add `tenant` or `agent` to the lines of the block of `use()`."""
     _bound.set({**_bound.get(), **fields})
-
-
-def unbind() -> None:
-    """Take away what was bound in the current context."""
-    _bound.set({})
 
 
 def bound() -> Mapping[str, object]:

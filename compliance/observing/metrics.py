@@ -9,12 +9,13 @@ import os
 import time
 from bisect import bisect_left
 from collections.abc import Iterator
-from contextlib import ContextDecorator, contextmanager
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from threading import Lock
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -59,55 +60,49 @@ is_shared: Final = bool(folder) and not problem
 registry: Final = CollectorRegistry()
 
 
-def _counter(name: str, text: str, *labels: str) -> Counter:
-    return Counter(f"{PREFIX}_{name}", text, labels, registry=registry)
+_counter = partial(Counter, namespace=PREFIX, registry=registry)
+_histogram = partial(Histogram, namespace=PREFIX, registry=registry, buckets=SECONDS)
 
-
-def _histogram(name: str, text: str, *labels: str, buckets: tuple[float, ...] = SECONDS) -> Histogram:
-    return Histogram(f"{PREFIX}_{name}", text, labels, registry=registry, buckets=buckets)
-
-
-REQUESTS: Final = _counter("http_requests", "Answered requests", "method", "route", "status")
+REQUESTS: Final = _counter("http_requests", "Answered requests", ["method", "route", "status"])
 REQUEST_SECONDS: Final = _histogram(
-    "http_request_seconds", "Time from a request's last octet to its answer", "method", "route", "class"
+    "http_request_seconds", "Time from a request's last octet to its answer", ["method", "route", "class"]
 )
-REFUSED: Final = _counter("http_refused", "Requests refused before their end", "status")
-GROUP_SIZE: Final = _histogram("group_size", "Requests worked on together", "route", buckets=SIZES)
+REFUSED: Final = _counter("http_refused", "Requests refused before their end", ["status"])
+GROUP_SIZE: Final = _histogram("group_size", "Requests worked on together", ["route"], buckets=SIZES)
 GROUP_WAIT_SECONDS: Final = _histogram(
-    "group_wait_seconds", "Time for which the first request of a group waited", "route", buckets=QUICK
+    "group_wait_seconds", "Time for which the first request of a group waited", ["route"], buckets=QUICK
 )
-SCORED: Final = _counter("events_scored", "Events stored with a score", "environment", "band", "model")
-STRIKES: Final = _counter("strikes", "High-risk events counted against an agent", "environment")
-STOPPED: Final = _counter("agents_stopped", "Agents stopped at the threshold", "environment")
+SCORED: Final = _counter("events_scored", "Events stored with a score", ["environment", "band", "model"])
+STRIKES: Final = _counter("strikes", "High-risk events counted against an agent", ["environment"])
+STOPPED: Final = _counter("agents_stopped", "Agents stopped at the threshold", ["environment"])
 REVOCATION_SECONDS: Final = _histogram(
     "revocation_delay_seconds",
     "Time from the receipt of the event that stopped an agent to the commit of its revocation",
-    "environment",
+    ["environment"],
     buckets=DELAYS,
 )
-ATTEMPTS: Final = _counter("webhook_attempts", "Attempts at webhook deliveries", "environment", "outcome")
-ATTEMPT_SECONDS: Final = _histogram("webhook_attempt_seconds", "Time of an attempt", "environment")
-DELIVERIES: Final = _counter("webhook_deliveries", "Deliveries that ended", "environment", "outcome")
+ATTEMPTS: Final = _counter("webhook_attempts", "Attempts at webhook deliveries", ["environment", "outcome"])
+ATTEMPT_SECONDS: Final = _histogram("webhook_attempt_seconds", "Time of an attempt", ["environment"])
+DELIVERIES: Final = _counter("webhook_deliveries", "Deliveries that ended", ["environment", "outcome"])
 DELIVERY_DELAY_SECONDS: Final = _histogram(
     "webhook_delay_seconds",
     "Time from an event to its first attempt, of endpoints that neither fail nor are slow",
-    "environment",
-    "event",
+    ["environment", "event"],
     buckets=DELAYS,
 )
-PUSHES: Final = _counter("signal_pushes", "Signals pushed to streams", "environment", "outcome")
-HSM_CALLS: Final = _counter("hsm_calls", "Calls of the HSM or its key host", "operation", "outcome")
-HSM_SECONDS: Final = _histogram("hsm_call_seconds", "Time of a call of the HSM", "operation")
+PUSHES: Final = _counter("signal_pushes", "Signals pushed to streams", ["environment", "outcome"])
+HSM_CALLS: Final = _counter("hsm_calls", "Calls of the HSM or its key host", ["operation", "outcome"])
+HSM_SECONDS: Final = _histogram("hsm_call_seconds", "Time of a call of the HSM", ["operation"])
 DATABASE_SECONDS: Final = _histogram(
-    "database_seconds", "Time of a statement", "environment", "path", buckets=QUICK
+    "database_seconds", "Time of a statement", ["environment", "path"], buckets=QUICK
 )
-DATABASE_ERRORS: Final = _counter("database_errors", "Statements that failed", "environment", "path")
+DATABASE_ERRORS: Final = _counter("database_errors", "Statements that failed", ["environment", "path"])
 REDIS_SECONDS: Final = _histogram(
-    "redis_seconds", "Time of a round trip to Valkey", "operation", buckets=QUICK
+    "redis_seconds", "Time of a round trip to Valkey", ["operation"], buckets=QUICK
 )
-REDIS_ERRORS: Final = _counter("redis_errors", "Round trips to Valkey that failed", "operation")
-TASKS: Final = _counter("tasks", "Runs of tasks", "task", "outcome")
-TASK_SECONDS: Final = _histogram("task_seconds", "Time of a task", "task")
+REDIS_ERRORS: Final = _counter("redis_errors", "Round trips to Valkey that failed", ["operation"])
+TASKS: Final = _counter("tasks", "Runs of tasks", ["task", "outcome"])
+TASK_SECONDS: Final = _histogram("task_seconds", "Time of a task", ["task"])
 
 
 # What happens rarely is shown from the start: PromQL sees no increase in a series that begins at 1.
@@ -132,23 +127,17 @@ def revoked(received_at: datetime) -> None:
 
 
 @cache
-def counter(metric: Counter, *labels: str) -> Counter:
-    """Return the counter with these labels, kept: `labels()` takes a lock and costs ten times as much."""
+def labelled(metric: Counter | Histogram, *labels: str) -> Any:
+    """Return what counts with these labels, kept: `labels()` takes a lock and costs ten times as much."""
     return metric.labels(*labels)
 
 
-@cache
-def histogram(metric: Histogram, *labels: str) -> Histogram:
-    """Return the histogram with these labels, as `counter()`."""
-    return metric.labels(*labels)
-
-
+@dataclass
 class Gathered:
     """Sums of counters and histograms: as many as there are series, whatever the number of values."""
 
-    def __init__(self) -> None:
-        self.sums: dict[Counter | Histogram, float] = {}
-        self.slots: dict[tuple[Histogram, int], int] = {}
+    sums: dict[Counter | Histogram, float] = field(default_factory=dict)
+    slots: dict[tuple[Histogram, int], int] = field(default_factory=dict)
 
     def add(self, child: Counter | Histogram, value: float) -> None:
         self.sums[child] = self.sums.get(child, 0.0) + value
@@ -202,8 +191,8 @@ def add(child: Counter | Histogram, value: float) -> None:
 def note_answer(*, method: str, route: str, status: int, seconds: float) -> None:
     """Count an answer; `route` has few values, and statuses of a class share a histogram."""
     method = method if method in _METHODS else "other"  # what clients make up is one
-    add(counter(REQUESTS, method, route, str(status)), 1)
-    add(histogram(REQUEST_SECONDS, method, route, f"{status // 100}xx"), seconds)
+    add(labelled(REQUESTS, method, route, str(status)), 1)
+    add(labelled(REQUEST_SECONDS, method, route, f"{status // 100}xx"), seconds)
 
 
 def note_refused(status: int) -> None:
@@ -211,25 +200,17 @@ def note_refused(status: int) -> None:
     REFUSED.labels(str(status)).inc()
 
 
-class timed(ContextDecorator):  # noqa: N801  (it stands in `with` statements, and before functions)
-    """Observe how long the block takes, and count it if it raises."""
-
-    __slots__ = ("_began", "_errors", "_labels", "_seconds")
-
-    def __init__(self, seconds: Histogram, errors: Counter, *labels: str) -> None:
-        self._seconds, self._errors, self._labels = seconds, errors, labels
-
-    def _recreate_cm(self) -> "timed":
-        # For each call of a decorated function: several threads may be in it.
-        return timed(self._seconds, self._errors, *self._labels)
-
-    def __enter__(self) -> None:
-        self._began = time.perf_counter()
-
-    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
-        if kind is not None:
-            counter(self._errors, *self._labels).inc()
-        add(histogram(self._seconds, *self._labels), time.perf_counter() - self._began)
+@contextmanager
+def timed(seconds: Histogram, errors: Counter, *labels: str) -> Iterator[None]:
+    """Observe how long the block takes, or each call of a function, and count it if it raises."""
+    began = time.perf_counter()
+    try:
+        yield
+    except BaseException:
+        labelled(errors, *labels).inc()
+        raise
+    finally:
+        add(labelled(seconds, *labels), time.perf_counter() - began)
 
 
 @contextmanager
@@ -240,5 +221,5 @@ def counted(calls: Counter, seconds: Histogram, name: str) -> Iterator[None]:
         yield
         outcome = "ok"
     finally:
-        counter(calls, name, outcome).inc()
-        add(histogram(seconds, name), time.perf_counter() - began)
+        labelled(calls, name, outcome).inc()
+        add(labelled(seconds, name), time.perf_counter() - began)

@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse
 
@@ -14,11 +15,11 @@ HANDED_ON = "service.correlation"
 """The name in a WSGI environment under which our own server hands on the ids of a request."""
 
 
+@dataclass(frozen=True)
 class CorrelationMiddleware:
     """Gives a request its ids, unless the server has, and counts its answer by route and status."""
 
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
+    get_response: Callable[[HttpRequest], HttpResponse]
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         given = request.META.get(HANDED_ON)
@@ -29,11 +30,7 @@ class CorrelationMiddleware:
             headers = [(name, request.META[key]) for name, key in sent.items() if key in request.META]
             ids = correlation.begin(headers, began=time.monotonic())
         with correlation.use(ids):
-            correlation.unbind()
-            try:
-                response = self.get_response(request)
-            finally:
-                correlation.unbind()
+            response = self.get_response(request)
         if ids is not given:
             # Our own server answers with it by itself.
             response[REQUEST_ID] = ids.request_id

@@ -50,7 +50,7 @@ _NAMED: Final = (
 
 def redact(text: str) -> str:
     """Return `text` with every secret replaced by `[redacted]`."""
-    for secret in _configured():
+    for secret in configured():
         if secret in text:
             text = text.replace(secret, HIDDEN)
     text = _SHAPE.sub(HIDDEN, text)
@@ -64,13 +64,8 @@ def is_formed_as_secret(text: str) -> bool:
     return _SHAPE.search(text) is not None
 
 
-def forget() -> None:
-    """Read the settings anew."""
-    _configured.cache_clear()
-
-
 @cache
-def _configured() -> tuple[str, ...]:
+def configured() -> tuple[str, ...]:
     """The secrets of the settings, the longest first, also as they stand in URLs."""
     names = (name for name in dir(settings) if name.isupper() and name != "PASSWORD_HASHERS")
     found = {text for name in names for text in _secrets(name, getattr(settings, name))}

@@ -16,6 +16,7 @@ from queue import SimpleQueue
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 from uuid import UUID
 
+from django.conf import settings
 from django.db import Error, connections
 
 from compliance.core import environments
@@ -30,7 +31,6 @@ ASK_SECONDS: Final = 5.0
 
 log = logging.getLogger(__name__)
 
-REQUEST_SECONDS = 30.0  # the longest of the senders' timeouts, WEBHOOK_TIMEOUT_SECONDS
 RETRY_SECONDS = 0.5
 CLOSING_SECONDS = 5.0
 MARK_SECONDS = 3.0  # between two signs of life
@@ -129,7 +129,7 @@ class SendingLoop(ABC, Generic[Claim, Result]):
             while self.in_flight and time.monotonic() < until:
                 self._wait(self.poll_seconds)
                 begun += self._turn()
-            self._close(REQUEST_SECONDS + CLOSING_SECONDS)
+            self._close(settings.WEBHOOK_TIMEOUT_SECONDS + CLOSING_SECONDS)
         return begun
 
     def stop(self) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Generic, TypeVar
 
 from compliance.observing import metrics
@@ -20,6 +21,7 @@ class QueueFull(Exception):
     """More items wait than can be worked on in good time."""
 
 
+@dataclass
 class Batcher(Generic[Item, Outcome]):
     """Hands items to `work` in groups of at most `largest`; `work` returns an outcome for each, in order.
 
@@ -29,32 +31,23 @@ class Batcher(Generic[Item, Outcome]):
     Sizes and waits of groups are metrics under `name`, if it has one.
     """
 
-    def __init__(
-        self,
-        work: Callable[[Sequence[Item]], Awaitable[Sequence[Outcome]]],
-        *,
-        largest: int,
-        longest_queue: int,
-        worth: int = 1,
-        longest_gathering: float = 0.0,
-        name: str = "",
-    ) -> None:
-        self._work = work
-        self._largest = largest
-        self._longest_queue = longest_queue
-        self._worth = worth
-        self._longest_gathering = longest_gathering
-        self._name = name
-        self._waiting: list[tuple[Item, asyncio.Future[Outcome]]] = []
-        self._first_at = 0.0
-        self._last_size = 0
-        self._seconds = 0.0
-        self._enough = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+    work: Callable[[Sequence[Item]], Awaitable[Sequence[Outcome]]]
+    _: KW_ONLY
+    largest: int
+    longest_queue: int
+    worth: int = 1
+    longest_gathering: float = 0.0
+    name: str = ""
+    _waiting: list[tuple[Item, asyncio.Future[Outcome]]] = field(default_factory=list)
+    _first_at: float = 0.0
+    _last_size: int = 0
+    _seconds: float = 0.0
+    _enough: asyncio.Event = field(default_factory=asyncio.Event)
+    _task: asyncio.Task[None] | None = None
 
     def ask(self, item: Item) -> "asyncio.Future[Outcome]":
         """Queue an item; the future has its outcome, or what `work` raised. Raises: QueueFull."""
-        if len(self._waiting) >= self._longest_queue:
+        if len(self._waiting) >= self.longest_queue:
             raise QueueFull
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Outcome] = loop.create_future()
@@ -65,7 +58,7 @@ class Batcher(Generic[Item, Outcome]):
             # It begins when the loop has seen all that has arrived by now: that makes the first group.
             # It belongs to all of them, so it has the context of none.
             self._task = loop.create_task(self._run(), context=Context())
-        elif len(self._waiting) >= max(self._last_size, self._worth):
+        elif len(self._waiting) >= max(self._last_size, self.worth):
             self._enough.set()
         return future
 
@@ -76,22 +69,22 @@ class Batcher(Generic[Item, Outcome]):
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         while self._waiting:
-            if self._last_size > 1 and len(self._waiting) < max(self._last_size, self._worth):
+            if self._last_size > 1 and len(self._waiting) < max(self._last_size, self.worth):
                 self._enough.clear()
-                until = self._first_at + min(2 * self._seconds, self._longest_gathering)
+                until = self._first_at + min(2 * self._seconds, self.longest_gathering)
                 timer = loop.call_at(until, self._enough.set)
                 await self._enough.wait()
                 timer.cancel()
-            group, self._waiting = self._waiting[: self._largest], self._waiting[self._largest :]
+            group, self._waiting = self._waiting[: self.largest], self._waiting[self.largest :]
             self._last_size = len(group)
             began = loop.time()
-            if self._name:
-                metrics.add(metrics.histogram(metrics.GROUP_SIZE, self._name), len(group))
+            if self.name:
+                metrics.add(metrics.labelled(metrics.GROUP_SIZE, self.name), len(group))
                 waited = began - self._first_at
-                metrics.add(metrics.histogram(metrics.GROUP_WAIT_SECONDS, self._name), waited)
+                metrics.add(metrics.labelled(metrics.GROUP_WAIT_SECONDS, self.name), waited)
             outcomes: Sequence[Outcome | Exception]
             try:
-                outcomes = await self._work([item for item, _ in group])
+                outcomes = await self.work([item for item, _ in group])
             except Exception as error:  # the next group is worked on, whatever this one met
                 log.exception("a group of %d failed", len(group))
                 outcomes = [error] * len(group)

@@ -13,6 +13,7 @@ import socket
 import struct
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from threading import Thread
 from typing import BinaryIO, NoReturn, Self
 
@@ -115,12 +116,13 @@ async def _ask(slot: socket.socket, request: Received, end: Callable[[], None]) 
     return answer
 
 
+@dataclass
 class _Pieces:
     """The body that a thread of the other process makes; the slot is free again at its end."""
 
-    def __init__(self, slot: socket.socket, end: Callable[[], None]) -> None:
-        self._slot, self._free = slot, end
-        self._is_open = True
+    _slot: socket.socket
+    _free: Callable[[], None]
+    _is_open: bool = True
 
     async def next(self) -> bytes:
         try:

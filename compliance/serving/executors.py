@@ -33,13 +33,16 @@ class DeferredThreads:
     """One environment's threads for slow questions of all endpoints, of which a tenant has its share."""
 
     def __init__(self) -> None:
-        self.threads = ThreadPoolExecutor(DEFERRED_THREADS, thread_name_prefix="fast-path-deferred")
+        self._threads = ThreadPoolExecutor(DEFERRED_THREADS, thread_name_prefix="fast-path-deferred")
         self._slots = SharedSlots(DEFERRED_THREADS, share=SHARE, longest_queue=MOST_DEFERRED)
 
     async def run(self, tenant_id: UUID | None, work: Callable[..., Any], *args: Any) -> Any:
         """Do the work of a tenant in one of the threads. Raises: AllTaken, what the work raises."""
         with await self._slots.wait(tenant_id, seconds=WAIT_SECONDS):
-            return await asyncio.get_running_loop().run_in_executor(self.threads, work, *args)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work, *args)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(_end, self._threads, DEFERRED_THREADS)
 
 
 class Work:
@@ -109,24 +112,3 @@ def _end(threads: ThreadPoolExecutor, count: int) -> None:
     for _ in range(count):
         threads.submit(close)
     threads.shutdown()
-
-
-class Executors:
-    """The workers of all endpoints in each environment, made when they are first needed."""
-
-    def __init__(self) -> None:
-        self._workers: dict[tuple[type, Environment], Work] = {}
-        self._deferred: dict[Environment, DeferredThreads] = {}
-
-    def of(self, endpoint: Endpoint[Any, Any], environment: Environment) -> Work:
-        name = type(endpoint), environment
-        if name not in self._workers:
-            deferred = self._deferred.setdefault(environment, DeferredThreads())
-            self._workers[name] = Work(endpoint, environment, deferred)
-        return self._workers[name]
-
-    async def close(self) -> None:
-        for worker in self._workers.values():
-            await worker.close()
-        for deferred in self._deferred.values():
-            await asyncio.to_thread(_end, deferred.threads, DEFERRED_THREADS)

@@ -26,7 +26,7 @@ from compliance.core.errors import ServiceError, Unavailable
 from compliance.core.shares import AllTaken
 from compliance.observing import metrics
 from compliance.serving.batching import Batcher, QueueFull
-from compliance.serving.executors import Executors
+from compliance.serving.executors import DeferredThreads, Work
 from compliance.serving.http.messages import Received
 from compliance.stores.redis import AsyncClient
 
@@ -56,10 +56,14 @@ class FastPath:
         self._counts = Batcher[_Costs, RateLimit](
             self._counted, largest=COUNTED_TOGETHER, longest_queue=LONGEST_QUEUE, name="rate_limits"
         )
-        self._executors = Executors()
+        self._work: dict[tuple[type, Environment], Work] = {}  # made when it is first needed
+        self._deferred = {environment: DeferredThreads() for environment in Environment}
 
     async def close(self) -> None:
-        await self._executors.close()
+        for work in self._work.values():
+            await work.close()
+        for deferred in self._deferred.values():
+            await deferred.close()
         await self._client.close()
         self._keys.close()
 
@@ -111,7 +115,10 @@ class FastPath:
                 _throttle(limit)
             environment = call.environment or call.endpoint.environment_of(question)
             tenant_id = None if call.key is None else call.key.tenant_id
-            outcome = await self._executors.of(call.endpoint, environment).ask(question, tenant_id)
+            name = type(call.endpoint), environment
+            if name not in self._work:
+                self._work[name] = Work(call.endpoint, environment, self._deferred[environment])
+            outcome = await self._work[name].ask(question, tenant_id)
             body, more = call.endpoint.show(outcome), call.endpoint.headers_of(outcome)
         except (QueueFull, AllTaken):
             return call.refused(limit, Unavailable(call.endpoint.full, retry_after=1))

@@ -54,15 +54,15 @@ class Server:
 
     async def answer(self, request: Received) -> Answer:
         """The answer to a request. Raises: DjangoLost when the application can give none any more."""
-        correlation.enter(request.correlation)
-        try:
-            answer = None if self._fast_path is None else await self._fast_path.answer(request)
-            return answer or await self._viewed(request)
-        except DjangoLost:
-            raise
-        except Exception:
-            log.exception("unexpected error on %s", request.path)
-            return refused(request, refusals.FAILED)
+        with correlation.use(request.correlation):
+            try:
+                answer = None if self._fast_path is None else await self._fast_path.answer(request)
+                return answer or await self._viewed(request)
+            except DjangoLost:
+                raise
+            except Exception:
+                log.exception("unexpected error on %s", request.path)
+                return refused(request, refusals.FAILED)
 
     async def _viewed(self, request: Received) -> Answer:
         if self._unanswered >= MOST_UNANSWERED:

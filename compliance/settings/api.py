@@ -7,7 +7,6 @@ from compliance.settings.service import BASE_URL, SERVICE_TITLE
 REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["tenancy.authentication.ApiKeyAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["compliance.api.rest.requests.HasScope"],
-    "DEFAULT_THROTTLE_CLASSES": ["compliance.api.rest.throttling.WindowThrottle"],
     "DEFAULT_PARSER_CLASSES": ["compliance.api.rest.parsers.StrictJSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["compliance.api.rest.renderers.FastJSONRenderer"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "compliance.api.rest.renderers.AlwaysFirstRenderer",

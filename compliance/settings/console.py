@@ -1,7 +1,7 @@
 """The console: signing in, single sign-on, sessions, e-mail."""
 
 from compliance.settings.declaring import Section
-from compliance.settings.service import BASE_URL, HTTPS
+from compliance.settings.service import BASE_URL, HTTPS, SERVICE_TITLE
 
 signing_in = Section("Console")
 
@@ -68,6 +68,7 @@ MFA_FORMS = {
     "reauthenticate_webauthn": "people.doors.key_forms.ConfirmKeyForm",
 }
 MFA_ALLOW_UNVERIFIED_EMAIL = True
+MFA_TOTP_ISSUER = SERVICE_TITLE
 MFA_TOTP_TOLERANCE = 1
 MFA_RECOVERY_CODE_DIGITS = 12
 MFA_RECOVERY_CODES_SHOW_ONCE = True

@@ -27,7 +27,7 @@ GROUPS: Final = "what waits is taken together, and what takes longer than its gr
 REASONS: Final = {
     BY_SHARE: {
         "compliance/serving/django_process.py: threads",
-        "compliance/serving/executors.py: self.threads",
+        "compliance/serving/executors.py: self._threads",
     },
     IN_SQL: {"compliance/outbound/loop.py: _turn", "compliance/outbound/http_client.py: thread"},
     BEHIND_SHARES: {

@@ -57,9 +57,7 @@ class OAuthViewSet(ApiViewSet):
         "revoke": Scope.DELEGATIONS_REVOKE,
     }
 
-    @classmethod
-    def presented_key(cls, request: HttpRequest) -> str | None:
-        return clients.key_of(request)
+    presented_key = staticmethod(clients.key_of)
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         named = keys.environment_of(clients.key_of(request) or "")

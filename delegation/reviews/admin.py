@@ -83,7 +83,7 @@ class AccessReviewForm(forms.ModelForm):
 
 def agents_page(page: TenantScopedAdmin, request: HttpRequest, review: AccessReview) -> HttpResponse:
     """Show the agents of a review, of which one is selected; a POST decides on it, or on those ticked."""
-    url, items = page.row_page_url(review, "agents"), review.rows.order_by("id")
+    url, items = page.row_url(review, "agents"), review.rows.order_by("id")
     order = list(items.values_list("agent_id", flat=True))
     undecided = {*items.filter(is_undecided()).values_list("agent_id", flat=True)}
     waiting = [place for place, agent_id in enumerate(order) if agent_id in undecided]

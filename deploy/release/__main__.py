@@ -3,14 +3,15 @@
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
 from argparse import ArgumentParser
+from functools import partial
 from pathlib import Path
 
 from compliance.localdev.console import StepFailed, complain, say, step
 from compliance.localdev.layout import ROOT
 from deploy.release import client_package, typescript_package, versions
+from deploy.release.typescript_package import NODE
 
 DIGESTS = "SHA256SUMS"
 
@@ -41,7 +42,7 @@ def release(root: Path, out: Path, *, is_draft: bool) -> None:
     with step("client packages of the OpenAPI description"):
         # Before the check of the commit, which refuses one whose client is of another description.
         client_package.write(root)
-        typescript_package.run("npm", "ci", "--no-audit", "--no-fund", folder=typescript)
+        versions.output_of("npm", "ci", "--no-audit", "--no-fund", folder=typescript, hint=NODE)
         typescript_package.write(root)
     changes = "" if is_draft else versions.changes_of(root, version)
     if not is_draft:
@@ -57,35 +58,24 @@ def pack(root: Path, out: Path, version: str) -> None:
     """Write packages and bill of materials into `out`, of the files as they are. Raises: StepFailed."""
     typescript = root / typescript_package.FOLDER
     out.mkdir(parents=True, exist_ok=True)
-    environment = {**os.environ, "SOURCE_DATE_EPOCH": versions.commit_time(root)}
+    time = versions.output_of("git", "log", "-1", "--format=%ct", folder=root, hint=versions.CHECKOUT).strip()
+    # Builds take the commit's time for their own.
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": time}
     # The names of private package indexes are nobody's business.
     environment = {name: value for name, value in environment.items() if not name.startswith(("PIP_", "UV_"))}
+    build = partial(
+        versions.output_of, sys.executable, "-m", environment=environment, hint="read what it says"
+    )
     for name, folder in {"service": root, "client package": root / "sdk"}.items():
         with step(f"wheel of the {name}"):
-            _run(
-                ["-m", "hatchling", "build", "--target", "wheel", "--directory", str(out)],
-                folder,
-                environment,
-            )
+            build("hatchling", "build", "--target", "wheel", "--directory", str(out), folder=folder)
     with step("TypeScript package"):
-        typescript_package.run("npm", "pack", "--pack-destination", str(out), folder=typescript)
+        versions.output_of("npm", "pack", "--pack-destination", str(out), folder=typescript, hint=NODE)
     with step("bill of materials"):
         bill = out / f"agentid-service-{version}.cdx.json"
-        _run(
-            [
-                *(
-                    "-m",
-                    "cyclonedx_py",
-                    "requirements",
-                    "--pyproject",
-                    "pyproject.toml",
-                    "--output-reproducible",
-                ),
-                *("--output-format", "JSON", "--validate", "--output-file", str(bill), "requirements.txt"),
-            ],
-            root,
-            environment,
-        )
+        form = ("--output-reproducible", "--output-format", "JSON", "--validate", "--output-file", str(bill))
+        project = ("--pyproject", "pyproject.toml")
+        build("cyclonedx_py", "requirements", *project, *form, "requirements.txt", folder=root)
     shutil.copyfile(root / "requirements.txt", out / "requirements.txt")
 
 
@@ -93,20 +83,6 @@ def digests(folder: Path) -> str:
     """Return what `sha256sum --check` reads, of every file of the folder."""
     files = sorted(path for path in folder.iterdir() if path.name != DIGESTS)
     return "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files)
-
-
-def _run(arguments: list[str], folder: Path, environment: dict[str, str]) -> None:
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise StepFailed(f"{arguments[1]} failed: {done.stdout.strip()}", hint="read what it says")
 
 
 if __name__ == "__main__":

@@ -7,14 +7,13 @@ import json
 import keyword
 import os
 import re
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
 from typing import Any, Final
 
-from compliance.localdev.console import StepFailed
 from compliance.localdev.layout import ROOT
+from deploy.release.versions import output_of
 
 FOLDER: Final = Path("sdk/src/agentid/client/generated")
 NAMES: Final = {
@@ -115,11 +114,15 @@ class Generator:
         self.classes: dict[str, str] = {}
 
     def files(self) -> dict[str, str]:
-        """Return the text of each file. Raises: ValueError for an operation that has no name."""
+        """Return the text of each file by its name. Raises: ValueError for an operation that has no name."""
         named = {each.split("=")[1] for names in NAMES.values() for each in names.split()}
         if unknown := (named | LEFT_OUT.keys()) ^ self.operations.keys():
             raise ValueError(f"NAMES and LEFT_OUT differ from the description: {', '.join(sorted(unknown))}")
-        groups = [self._group(name, names) for name, names in NAMES.items()]
+        groups = [
+            f"class {class_name(group)}(Group[S]):\n"
+            + "\n".join(self._method(*each.split("=")) for each in names.split())
+            for group, names in NAMES.items()
+        ]
         operations = (
             "# mypy: disable-error-code=empty-body\n"
             + HEADER.format("An operation for each endpoint, in groups")
@@ -146,10 +149,6 @@ class Generator:
             "operations.py": operations,
             "results.py": answers,
         }
-
-    def _group(self, name: str, names: str) -> str:
-        methods = [self._method(*each.split("=")) for each in names.split()]
-        return f"class {class_name(name)}(Group[S]):\n" + "\n".join(methods)
 
     def _method(self, name: str, operation_id: str) -> str:
         method, path, found = self.operations[operation_id]
@@ -218,10 +217,10 @@ class Generator:
         return self._type(data["items"] if is_page else data), is_page, []
 
     def _type(self, schema: dict[str, Any]) -> str:
-        return re.sub(r"\b([A-Z]\w+)\b", self._qualified, self._hint(schema, self._resolved(schema)))
-
-    def _qualified(self, name: re.Match[str]) -> str:
-        return f"results.{name[1]}" if name[1] in self.classes else name[1]
+        hint = self._hint(schema, self._resolved(schema))
+        return re.sub(
+            r"\b[A-Z]\w+\b", lambda name: f"{'results.' * (name[0] in self.classes)}{name[0]}", hint
+        )
 
     def _resolved(self, schema: dict[str, Any]) -> dict[str, Any]:
         """The schema with what it refers to, one level deep."""
@@ -325,26 +324,19 @@ def packed(head: str, arguments: list[str], tail: str) -> str:
     return f"{head}\n{lines}\n    {tail}".replace("\N{NO-BREAK SPACE}", " ")
 
 
-def generate(description: dict[str, Any]) -> dict[str, str]:
-    """Return the text of each generated file by its name."""
-    return Generator(description).files()
-
-
 def description_of(root: Path) -> dict[str, Any]:
     """Return the description of the tree at `root`. Raises: StepFailed."""
     settings = dict.fromkeys(("SECRET_KEY", "ENCRYPTION_KEYS"), "of-the-release")
     settings |= dict.fromkeys(("DATABASE_URL", "TEST_DATABASE_URL"), "postgres://nowhere/none")
     command = [sys.executable, "manage.py", "spectacular", "--format", "openapi-json"]
-    found = subprocess.run(command, cwd=root, env=os.environ | settings, capture_output=True, check=False)
-    if found.returncode:
-        raise StepFailed(f"{command[2]} failed: {found.stderr.decode()}", hint="read what it says")
-    description: dict[str, Any] = json.loads(found.stdout)
+    text = output_of(*command, folder=root, environment=os.environ | settings, hint="read what it says")
+    description: dict[str, Any] = json.loads(text)
     return description
 
 
 def write(root: Path) -> None:
     """Write the files of the tree at `root`. Raises: StepFailed, ValueError."""
-    for name, text in generate(description_of(root)).items():
+    for name, text in Generator(description_of(root)).files().items():
         (root / FOLDER / name).write_text(text)
 
 

@@ -6,11 +6,7 @@ from typing import Any
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 
-def dependencies(root: Path) -> list[str]:
-    lines = (root / "requirements.in").read_text().splitlines()
-    return [line.strip() for line in lines if line.strip() and not line.startswith(("#", "-"))]
-
-
 class RequirementsHook(MetadataHookInterface):
     def update(self, metadata: dict[str, Any]) -> None:
-        metadata["dependencies"] = dependencies(Path(self.root))
+        lines = map(str.strip, (Path(self.root) / "requirements.in").read_text().splitlines())
+        metadata["dependencies"] = [line for line in lines if line and not line.startswith(("#", "-"))]

@@ -6,16 +6,16 @@
 import hashlib
 import json
 import re
-import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from compliance.localdev.console import StepFailed
 from compliance.localdev.layout import ROOT
 from deploy.release.client_package import FORM, JSON, NAMES, REPEATABLE, description_of
+from deploy.release.versions import output_of
 
 FOLDER: Final = Path("sdk-typescript")
+NODE: Final = "Node 20 or newer, and npm ci there"
 TYPES, TABLE = "src/generated/schema.ts", "src/generated/operations.ts"
 OPTIONS: Final = ("--default-non-nullable=false", "--output", TYPES)
 
@@ -80,17 +80,8 @@ def write(root: Path) -> None:
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(description, file)
         file.flush()
-        run("node_modules/.bin/openapi-typescript", file.name, *OPTIONS, folder=folder)
+        output_of("node_modules/.bin/openapi-typescript", file.name, *OPTIONS, folder=folder, hint=NODE)
     (folder / TYPES).write_text(first_lines + (folder / TYPES).read_text())
-
-
-def run(*command: str, folder: Path) -> None:
-    """Run a program of Node. Raises: StepFailed."""
-    try:
-        subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
-    except (FileNotFoundError, subprocess.CalledProcessError) as error:
-        said = getattr(error, "stderr", "")
-        raise StepFailed(f"{command[0]}: {error} {said}", hint="Node 20 or newer, and npm ci there") from None
 
 
 if __name__ == "__main__":

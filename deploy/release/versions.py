@@ -4,12 +4,14 @@ import json
 import re
 import subprocess
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 
 from compliance.localdev.console import StepFailed
 
 CHART = Path("deploy/helm/Chart.yaml")
 TYPESCRIPT = Path("sdk-typescript/package.json")
+CHECKOUT = "release from a git checkout"
 
 
 def version_of(root: Path) -> str:
@@ -50,16 +52,11 @@ def changes_of(root: Path, version: str) -> str:
 
 def check_commit(root: Path, version: str) -> None:
     """Raises: StepFailed unless the commit bears the tag `vVERSION` and nothing is changed beside it."""
-    if _git(root, "status", "--porcelain"):
+    if output_of("git", "status", "--porcelain", folder=root, hint=CHECKOUT):
         raise StepFailed("the working tree has changes", hint="commit or remove them")
-    tags = _git(root, "tag", "--points-at", "HEAD").split()
+    tags = output_of("git", "tag", "--points-at", "HEAD", folder=root, hint=CHECKOUT).split()
     if f"v{version}" not in tags:
         raise StepFailed(f"the commit does not bear the tag v{version}", hint=f"git tag --sign v{version}")
-
-
-def commit_time(root: Path) -> str:
-    """Return the time of the commit in Unix seconds, which builds take for their own (SOURCE_DATE_EPOCH)."""
-    return _git(root, "log", "-1", "--format=%ct").strip()
 
 
 def _of_project(folder: Path) -> str:
@@ -71,10 +68,13 @@ def _field(text: str, name: str) -> str:
     return found[1] if found else "nothing"
 
 
-def _git(root: Path, *arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise StepFailed(
-            f"git {arguments[0]} failed: {done.stderr.strip()}", hint="release from a git checkout"
+def output_of(*command: str, folder: Path, hint: str, environment: Mapping[str, str] | None = None) -> str:
+    """Return what a program prints. Raises: StepFailed, with what it said and the hint, if it fails."""
+    try:
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, check=True
         )
+    except (FileNotFoundError, subprocess.CalledProcessError) as error:
+        said = f"{getattr(error, 'stdout', '')}{getattr(error, 'stderr', '')}".strip()
+        raise StepFailed(f"{' '.join(command[:3])}: {error} {said}", hint=hint) from None
     return done.stdout

@@ -301,7 +301,7 @@ def _after_commit(drafts: Sequence[Draft], uncommitted: Uncommitted) -> None:
 
     def count() -> None:
         for (band, model), number in found.items():
-            metrics.counter(metrics.SCORED, name, band, model).inc(number)
+            metrics.labelled(metrics.SCORED, name, band, model).inc(number)
 
     environments.on_commit(count, robust=True)
 

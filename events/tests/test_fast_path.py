@@ -397,7 +397,7 @@ def test_wrong_keys_are_limited_by_address_and_then_not_looked_up(
     assert (by_fast_path(looked_up), len(looked_up) - by_fast_path(looked_up)) == (fast_looks, view_looks)
 
     # The fast path lives in another process than the views, which alone remember whom they refused.
-    unauthenticated.forget()
+    unauthenticated.refused.clear()
     ask(web, method, keys.new_secret(Environment.TEST))
     assert by_fast_path(looked_up) == fast_looks == LIMIT
     assert shape(quick, changing=CHANGING) == shape(slow, changing=CHANGING)

@@ -13,7 +13,7 @@ from auditlog.actors.requests import user_of
 from compliance.api.exceptions import describe
 from compliance.console.access import OFFICERS
 from compliance.console.actions import ActionCall, ConfirmedAction
-from compliance.console.admin import AUDIT_TRAIL, TenantEditedAdmin
+from compliance.console.admin import AUDIT_TRAIL, TenantScopedAdmin
 from compliance.console.display import EMPTY, chip, chips, code, column
 from compliance.console.filters import ChoicesDropdownFilter, TenantFilter
 from compliance.console.navigation import NavigationLine
@@ -88,7 +88,7 @@ REMOVE = ConfirmedAction(
 )
 
 
-class AskPolicyAdmin(TenantEditedAdmin):
+class AskPolicyAdmin(TenantScopedAdmin):
     navigation = NavigationLine("Agents", 7, "Approval policies", "front_hand")
     form = AskPolicyForm
     edit_roles = OFFICERS

@@ -28,7 +28,6 @@ from people.doors import attempts
 from people.doors.second_factor import shown_factor
 from people.doors.sessions import record_ended
 from people.sso import marks
-from people.sso.configuration import is_only_way
 
 COOKIE, SALT = "known_browser", "people.browser_of_user"
 """Of a browser that a person has signed in with: its wrong passwords are counted apart."""
@@ -38,8 +37,7 @@ KNOWN_FOR: Final = timedelta(days=90)
 class AccountAdapter(DefaultAccountAdapter):
     """Signs in staff, by user name."""
 
-    def get_client_ip(self, request: HttpRequest) -> str:
-        return attempts.address_of(request)
+    get_client_ip = staticmethod(attempts.address_of)
 
     def get_login_stages(self) -> list[str]:
         return [
@@ -53,7 +51,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return f"{username.lower()}:{_browser_of(request, username)}"
 
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
-        if is_only_way():
+        if settings.OIDC_ONLY:
             # Before anything is compared with the password.
             self._record_wrong_password(request, credentials["username"], password_is_off=True)
             raise ValidationError("Nobody signs in with a password here.")
@@ -68,7 +66,7 @@ class AccountAdapter(DefaultAccountAdapter):
         if isinstance(user, User) and not user.is_staff:
             self.authentication_failed(request, **credentials)
             return None
-        marks.end(request)
+        request.session.pop(marks.SIGN_ON, None)
         return user
 
     def authentication_failed(self, request: HttpRequest, **credentials: Any) -> None:
@@ -79,7 +77,8 @@ class AccountAdapter(DefaultAccountAdapter):
         with environments.use(Environment.LIVE), environments.atomic():
             Session.objects.filter(expire_date__lt=now()).delete()
             super().login(request, user)
-            facts = {"second_factor": factor, **marks.facts(request)}
+            mark = request.session.get(marks.SIGN_ON)
+            facts = {"second_factor": factor, **({"sign_on": mark["issuer"]} if mark else {})}
             attempts.record_own(request, AuditAction.PERSON_SIGNED_IN, "signed in", now=now(), **facts)
 
     def post_login(self, request: HttpRequest, user: Any, **kwargs: Any) -> HttpResponse:
@@ -114,9 +113,6 @@ class AccountAdapter(DefaultAccountAdapter):
         factors = [method for method in found if method["id"].startswith("mfa")]
         return sorted(factors, key=lambda method: "webauthn" not in method["id"]) or found
 
-    def send_notification_mail(self, *args: Any, **kwargs: Any) -> None:
-        """Send nothing: the audit log tells."""
-
     def _record_wrong_password(self, request: HttpRequest, account: str, **more: Any) -> None:
         if request.user.is_authenticated:
             attempts.record_wrong_proof(request, proof="password", now=now(), **more)
@@ -145,9 +141,6 @@ class FactorAdapter(DefaultMFAAdapter):
 
     def get_totp_label(self, user: Any) -> str:
         return str(user.get_username())
-
-    def get_totp_issuer(self) -> str:
-        return str(settings.SERVICE_TITLE)
 
     def get_public_key_credential_rp_entity(self) -> dict[str, str]:
         return {"id": relying_party.current().id, "name": settings.SERVICE_TITLE}

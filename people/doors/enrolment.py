@@ -1,6 +1,7 @@
 """The pages where those who need a second factor set up their first one, before they have a session."""
 
 from base64 import b64encode
+from collections.abc import Callable
 from typing import Any
 
 from allauth.account.internal.decorators import login_stage_required
@@ -30,6 +31,8 @@ from people.doors.stages import EnrolmentStage
 class FirstFactorView(FormView):
     """A page of the stage; `activate` stores the factor that the form proved."""
 
+    activate: Callable[[User, Any], Authenticator]
+
     @property
     def stage(self) -> Any:
         return self.request._login_stage  # type: ignore[attr-defined]
@@ -52,9 +55,6 @@ class FirstFactorView(FormView):
         self.stage.login.redirect_url = reverse("mfa_view_recovery_codes")
         answer: HttpResponse = self.stage.exit()
         return answer
-
-    def activate(self, user: User, form: Any) -> Authenticator:
-        raise NotImplementedError
 
 
 class FirstAppView(FirstFactorView):

@@ -3,21 +3,26 @@
 from typing import Any, Final
 
 from allauth.account.utils import perform_login
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import logout
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_protect
 from django.views.generic import FormView
 from unfold.forms import AdminPasswordChangeForm
 
 from compliance.core.clock import now
 from people.doors import attempts, links
 from people.doors.links import LinkIsOver
-from people.sso.configuration import is_only_way
 
 LINK: Final = "one_time_link"
+OVER: Final = {"one_time_link": "over"}
+"""How the audit log tells of a link that is over, or never was: somebody else may have used it."""
 
 
 class NewPasswordForm(AdminPasswordChangeForm):
@@ -36,8 +41,8 @@ def open_link(request: HttpRequest, token: str) -> HttpResponse:
 
     A guess is not kept: strangers could fill the table of sessions.
     """
-    if links.user_of(token, now()) is None:
-        record_over(request)
+    if links.find(token, now()) is None:
+        attempts.record_failure(request, account="", **OVER, now=now())
     else:
         # Who knew the session before must not set the password with it.
         request.session.cycle_key()
@@ -45,11 +50,7 @@ def open_link(request: HttpRequest, token: str) -> HttpResponse:
     return HttpResponseRedirect(reverse("admin:link_password"))
 
 
-def record_over(request: HttpRequest) -> None:
-    """Audit that a link was opened which is over, or never was: somebody else may have used it."""
-    attempts.record_failure(request, account="", one_time_link="over", now=now())
-
-
+@method_decorator([never_cache, csrf_protect], name="dispatch")
 class LinkPasswordView(FormView):
     """Sets the password of the person whose link was opened."""
 
@@ -60,20 +61,18 @@ class LinkPasswordView(FormView):
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         self.token = request.session.get(LINK, "")
-        user = links.user_of(self.token, now())
-        if user is None:
+        link = links.find(self.token, now())
+        if link is None:
             return self.over()
-        self.user = user
-        self.extra_context = {**(self.extra_context or {}), "username": user.username}
-        if links.signs_in(self.token):
-            return self.sign_in() if request.method == "POST" else self.shown("admin/people/sso/enter.html")
-        if is_only_way():
-            return self.shown("admin/people/sso/invitation.html")
+        self.user = link.person.user
+        self.extra_context = {"title": "Your password", "username": self.user.username}
+        if link.signs_in and request.method == "POST":
+            return self.sign_in()
+        if link.signs_in or settings.OIDC_ONLY:
+            # Without a form for a password.
+            page = "enter" if link.signs_in else "invitation"
+            return TemplateResponse(request, f"admin/people/sso/{page}.html", self.extra_context)
         return super().dispatch(request, *args, **kwargs)
-
-    def shown(self, template: str) -> HttpResponse:
-        """Show the link's page without a form for a password."""
-        return TemplateResponse(self.request, template, dict(self.extra_context or {}))
 
     def sign_in(self) -> HttpResponse:
         try:
@@ -98,6 +97,6 @@ class LinkPasswordView(FormView):
 
     def over(self) -> HttpResponse:
         if self.token:
-            record_over(self.request)
+            attempts.record_failure(self.request, account="", **OVER, now=now())
         messages.error(self.request, "This link was used, replaced or is too old. Ask for a new one.")
         return HttpResponseRedirect(reverse("admin:login"))

@@ -7,6 +7,7 @@ from hashlib import sha256
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.mail import send_mail
+from django.db.models import Q
 
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
@@ -50,16 +51,14 @@ def make(
     return token, link
 
 
-def user_of(token: str | None, now: datetime) -> User | None:
-    """Return the user whom the link is for; None if it is over or was never made.
+def find(token: str, now: datetime) -> OneTimeLink | None:
+    """Return the link with its user; None if it is over or was never made.
 
     One that signs in serves nobody who is no operator any more.
     """
-    found = OneTimeLink.objects.filter(digest=_digest(token or ""), expires_at__gt=now).first()
-    if found is None:
-        return None
-    still = {"is_staff": True, "is_superuser": True} if found.signs_in else {}
-    return User.objects.filter(person=found.person_id, is_active=True, **still).first()
+    is_operators = Q(person__user__is_staff=True, person__user__is_superuser=True)
+    links = OneTimeLink.objects.filter(Q(signs_in=False) | is_operators, person__user__is_active=True)
+    return links.select_related("person__user").filter(digest=_digest(token), expires_at__gt=now).first()
 
 
 def use(*, token: str, password: str, now: datetime) -> None:
@@ -72,19 +71,15 @@ def use(*, token: str, password: str, now: datetime) -> None:
             user.save(update_fields=["password"])
 
 
-def signs_in(token: str) -> bool:
-    return OneTimeLink.objects.filter(digest=_digest(token), signs_in=True).exists()
-
-
 def spend(*, token: str, signs_in: bool, now: datetime) -> User:
     """End the link, and return whose it was, for what follows in the same transaction. Raises: LinkIsOver."""
     with environments.use(Environment.LIVE), environments.atomic():
-        user = user_of(token, now)
+        found = find(token, now)
         # Of two at the same time one deletes the row.
         links = OneTimeLink.objects.filter(digest=_digest(token), signs_in=signs_in)
-        if user is None or not links.delete()[0]:
+        if found is None or not links.delete()[0]:
             raise LinkIsOver()
-        return user
+        return found.person.user
 
 
 def mail(*, user: User, address: str, link: OneTimeLink) -> bool:

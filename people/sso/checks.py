@@ -8,16 +8,18 @@ from django.core import checks
 from django.core.checks import CheckMessage
 
 from compliance.settings.declaring import read_text
-from people.sso.configuration import has_secret, is_on, is_safe_address
+from people.sso.configuration import is_on, is_safe_address
 from people.sso.tokens import KEY_TYPES
 
 
 def check_sign_on(**kwargs: Any) -> list[CheckMessage]:
     """Check that single sign-on is configured as a whole, or not at all."""
     parts = {
-        "OIDC_ISSUER": bool(settings.OIDC_ISSUER),
-        "OIDC_CLIENT_ID": bool(settings.OIDC_CLIENT_ID),
-        "OIDC_CLIENT_SECRET or OIDC_CLIENT_SECRET_FILE": has_secret(),
+        "OIDC_ISSUER": settings.OIDC_ISSUER,
+        "OIDC_CLIENT_ID": settings.OIDC_CLIENT_ID,
+        "OIDC_CLIENT_SECRET or OIDC_CLIENT_SECRET_FILE": (
+            settings.OIDC_CLIENT_SECRET or settings.OIDC_CLIENT_SECRET_FILE
+        ),
     }
     missing = [name for name, is_given in parts.items() if not is_given]
     is_begun = len(missing) < len(parts) or settings.OIDC_ONLY or settings.OIDC_CREATE_PEOPLE

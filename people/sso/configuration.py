@@ -18,17 +18,12 @@ class ProviderUnavailable(Unavailable):
 
 
 def is_on() -> bool:
-    """Whether people can sign in at the provider; not while the settings are half given."""
-    return bool(settings.OIDC_ISSUER and settings.OIDC_CLIENT_ID and has_secret())
+    """Whether people can sign in at the provider; not while the settings are half given.
 
-
-def is_only_way() -> bool:
-    """Whether nobody signs in with a password; so too while the rest is half configured."""
-    return bool(settings.OIDC_ONLY)
-
-
-def has_secret() -> bool:
-    return bool(settings.OIDC_CLIENT_SECRET or settings.OIDC_CLIENT_SECRET_FILE)
+    OIDC_ONLY counts even then: nobody signs in with a password.
+    """
+    has_secret = settings.OIDC_CLIENT_SECRET or settings.OIDC_CLIENT_SECRET_FILE
+    return bool(settings.OIDC_ISSUER and settings.OIDC_CLIENT_ID and has_secret)
 
 
 def client_secret() -> str:

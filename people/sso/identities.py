@@ -18,7 +18,6 @@ from compliance.core.errors import Conflict
 from compliance.stores import sql
 from people import recording
 from people.models import ExternalIdentity, Person
-from people.sso.configuration import is_only_way
 from people.sso.tokens import Claims
 
 CREATOR: Final = Actor.system("single_sign_on")
@@ -87,7 +86,7 @@ def unlink(*, user: User, issuer: str, reason: str, by_person: bool, actor: Acto
 
 def may_unlink(user: User) -> bool:
     """Whether the user has another way to sign in."""
-    return user.has_usable_password() and not is_only_way()
+    return user.has_usable_password() and not settings.OIDC_ONLY
 
 
 def create(*, claims: Claims, now: datetime) -> User:

@@ -1,6 +1,6 @@
 """What a session keeps of a single sign-on: for the audit log, and to log out at the provider as well."""
 
-from typing import Any, Final
+from typing import Final
 
 from authlib.common.urls import add_params_to_uri
 from django.conf import settings
@@ -10,6 +10,7 @@ from people.sso.configuration import address_of, is_on
 from people.sso.flow import Shown
 
 SIGN_ON: Final = "sign_on"
+"""Where the session keeps it until somebody signs in with a password."""
 LONGEST_HINT: Final = 4096
 
 
@@ -20,17 +21,6 @@ def begin(request: HttpRequest, *, shown: Shown) -> None:
         "id_token": shown.id_token if len(shown.id_token) <= LONGEST_HINT else "",
         "end_session": shown.provider.end_session,
     }
-
-
-def end(request: HttpRequest) -> None:
-    """Forget it: somebody signs in with a password."""
-    request.session.pop(SIGN_ON, None)
-
-
-def facts(request: HttpRequest) -> dict[str, Any]:
-    """Return what the audit log says of the sign-in: the issuer, if it was a single sign-on."""
-    found = request.session.get(SIGN_ON)
-    return {"sign_on": found["issuer"]} if found else {}
 
 
 def farewell(request: HttpRequest) -> str | None:

@@ -33,7 +33,7 @@ from people.doors.link_pages import LINK
 from people.doors.links import LinkIsOver
 from people.models import Person
 from people.sso import flow as flows, identities, marks
-from people.sso.configuration import ProviderUnavailable, is_on, is_only_way
+from people.sso.configuration import ProviderUnavailable, is_on
 from people.sso.flow import Flow, Purpose, Shown
 from people.sso.identities import IdentityExists, IdentityTaken
 from people.sso.tokens import SignOnRefused
@@ -63,7 +63,7 @@ OTHERWISE: Final = "The identity provider's answer was not accepted."
 
 def context_of(user: Any = None) -> dict[str, Any]:
     """Return what the pages of signing in show of single sign-on; with a user, of theirs."""
-    found = {"sign_on": is_on(), "sign_on_label": settings.OIDC_LABEL, "password_is_off": is_only_way()}
+    found = {"sign_on": is_on(), "sign_on_label": settings.OIDC_LABEL, "password_is_off": settings.OIDC_ONLY}
     if found["sign_on"] and user is not None:
         found["sign_on_identity"] = identities.identity_of(user, settings.OIDC_ISSUER)
         found["may_unlink"] = identities.may_unlink(user)
@@ -88,7 +88,8 @@ def begin(request: HttpRequest) -> HttpResponse:
 def accept_invitation(request: HttpRequest) -> HttpResponse:
     """Send the person whose one-time link was opened to the provider, to link an account."""
     token = request.session.get(LINK, "")
-    if links.user_of(token, now()) is None or links.signs_in(token):
+    link = links.find(token, now())
+    if link is None or link.signs_in:
         return HttpResponseRedirect(reverse("admin:link_password"))
     return _leave(request, Purpose.INVITATION, next_url=reverse("admin:index"), about=token)
 

@@ -62,13 +62,6 @@ _key_sets: dict[str, KeySet] = {}
 """By issuer, of which there is one unless the settings change."""
 
 
-def forget() -> None:
-    """Forget what was fetched, and that a request failed."""
-    _providers.clear()
-    _key_sets.clear()
-    circuit.succeeded()
-
-
 def provider_now(now: datetime) -> Provider:
     """Return what the issuer says of itself, at most an hour old. Raises: ProviderUnavailable."""
     issuer = settings.OIDC_ISSUER

@@ -139,7 +139,7 @@ def test_known_key_is_not_locked_out_by_its_neighbours(api: ApiClient) -> None:
 
     assert known == [200, 200]
     assert api.as_key(fresh).get("/v1/agents").status_code == 429
-    unauthenticated.forget()
+    unauthenticated.refused.clear()
     assert api.as_key(fresh).get("/v1/agents").status_code == 200
 
 

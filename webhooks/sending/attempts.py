@@ -6,7 +6,8 @@ from uuid import UUID
 
 from django.conf import settings
 
-from compliance.observing.correlation import Correlation, headers_of as ids_of
+from compliance.api.answers import service_header
+from compliance.observing.correlation import Correlation, headers_of
 from compliance.outbound import http_client
 from compliance.outbound.http_client import Outcome, RequestOptions
 from webhooks.models import DeliveryStatus, Format, Pace, retry_delay
@@ -63,24 +64,21 @@ class AttemptResult:
 
 
 def send(attempt: ClaimedAttempt) -> Outcome:
-    """Make the request; takes at most WEBHOOK_TIMEOUT_SECONDS and uses no database."""
-    ca_file = settings.WEBHOOK_CA_FILE or None
-    options = RequestOptions(url_policy(), settings.WEBHOOK_TIMEOUT_SECONDS, ca_file)
-    body = formats.formed(attempt.body, attempt.format)
-    return http_client.post(attempt.url, body=body, headers=headers_of(attempt, body), options=options)
+    """Make the request; takes at most WEBHOOK_TIMEOUT_SECONDS and uses no database.
 
-
-def headers_of(attempt: ClaimedAttempt, body: bytes) -> dict[str, str]:
-    """Return the specified signature header, the three of Standard Webhooks, and fixed ones.
-
-    A previous secret signs too: in a header of its own, and second in the list of Standard Webhooks.
+    It has the specified signature's header and the three of Standard Webhooks. A previous secret signs too:
+    in a header of its own, and second in the list of Standard Webhooks.
     """
+    body = formats.formed(attempt.body, attempt.format)
     timestamp = int(attempt.started_at.timestamp())
-    name = signature.header_name(settings.SERVICE_NAME)
+    name = service_header("Signature")
     signatures = (signature.sign(body, secret) for secret in attempt.secrets)
-    ids = {} if attempt.correlation is None else ids_of(attempt.correlation)
-    return {
-        **ids,
+    standard = (
+        signature.sign_standard(body, secret, message_id=attempt.event_id, timestamp=timestamp)
+        for secret in attempt.secrets
+    )
+    headers = {
+        **({} if attempt.correlation is None else headers_of(attempt.correlation)),
         "Content-Type": formats.CONTENT_TYPES[attempt.format],
         "User-Agent": f"{settings.SERVICE_NAME}-webhooks/1.0",
         "Accept-Encoding": "identity",
@@ -88,8 +86,8 @@ def headers_of(attempt: ClaimedAttempt, body: bytes) -> dict[str, str]:
         "webhook-id": str(attempt.event_id),
         "webhook-timestamp": str(timestamp),
         **dict(zip((name, f"{name}-Previous"), signatures, strict=False)),
-        "webhook-signature": " ".join(
-            signature.sign_standard(body, secret, message_id=attempt.event_id, timestamp=timestamp)
-            for secret in attempt.secrets
-        ),
+        "webhook-signature": " ".join(standard),
     }
+    ca_file = settings.WEBHOOK_CA_FILE or None
+    options = RequestOptions(url_policy(), settings.WEBHOOK_TIMEOUT_SECONDS, ca_file)
+    return http_client.post(attempt.url, body=body, headers=headers, options=options)

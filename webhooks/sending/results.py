@@ -72,20 +72,19 @@ def _write(results: Sequence[AttemptResult]) -> list[AttemptResult]:
     """Write the results whose lease still holds; returns those, in the order in which they ended."""
     if not results:
         return []
-    columns = [list(column) for column in zip(*map(_row, results), strict=True)]
+    rows = []
+    for result in results:
+        attempt, outcome, retry_at = result.attempt, result.outcome, result.retry_at
+        completed_at = None if retry_at else result.ended_at
+        milliseconds = round(outcome.duration / timedelta(milliseconds=1))
+        claim = attempt.delivery_id, attempt.lease, attempt.number
+        state = result.status.value, retry_at, completed_at
+        answer = milliseconds, outcome.response_status, outcome.response_body, outcome.error
+        rows.append((*claim, *state, *answer))  # in the order of `_RECORD`'s arrays
+    columns = [list(column) for column in zip(*rows, strict=True)]
     found = {row[0] for row in sql.query(_RECORD, columns)}
     recorded = [result for result in results if result.attempt.delivery_id in found]
     return sorted(recorded, key=lambda result: result.ended_at)
-
-
-def _row(result: AttemptResult) -> tuple[object, ...]:
-    """Return the values of one result in the order of `_RECORD`'s arrays."""
-    attempt, outcome, retry_at = result.attempt, result.outcome, result.retry_at
-    completed_at = None if retry_at else result.ended_at
-    milliseconds = round(outcome.duration / timedelta(milliseconds=1))
-    claim = attempt.delivery_id, attempt.lease, attempt.number
-    state = result.status.value, retry_at, completed_at
-    return *claim, *state, milliseconds, outcome.response_status, outcome.response_body, outcome.error
 
 
 def _update_health(webhook: Webhook, results: Sequence[AttemptResult], now: datetime) -> None:

@@ -72,7 +72,13 @@ class Sender(SendingLoop[ClaimedAttempt, AttemptResult]):
                 # Whatever it is must be recorded: the attempt would stay in flight for ever.
                 log.exception("delivery %s could not be sent", claim.delivery_id)
                 outcome = Outcome(timedelta(), error=DEFECT)
-        _note(claim, outcome)
+        seconds, name = outcome.duration.total_seconds(), metrics.environment()
+        metrics.ATTEMPTS.labels(name, "succeeded" if outcome.succeeded else "failed").inc()
+        metrics.ATTEMPT_SECONDS.labels(name).observe(seconds)
+        if claim.number == 1 and not claim.had_failures and claim.pace is not Pace.SLOW:
+            # A tenant's bad endpoint waits for its slots, which tells nothing of the service.
+            delay = (claim.started_at - claim.created_at).total_seconds()
+            metrics.DELIVERY_DELAY_SECONDS.labels(name, claim.event).observe(max(0.0, delay))
         self.finish(AttemptResult(claim, outcome, self.now()))
 
     def record(self, ended: list[AttemptResult]) -> tuple[list[AttemptResult], Collection[UUID]]:
@@ -88,17 +94,6 @@ class Sender(SendingLoop[ClaimedAttempt, AttemptResult]):
 
     def release(self, held: Collection[ClaimedAttempt]) -> None:
         claims.lease(held, until=self.now())
-
-
-def _note(claim: ClaimedAttempt, outcome: Outcome) -> None:
-    """Count an attempt."""
-    seconds, name = outcome.duration.total_seconds(), metrics.environment()
-    metrics.ATTEMPTS.labels(name, "succeeded" if outcome.succeeded else "failed").inc()
-    metrics.ATTEMPT_SECONDS.labels(name).observe(seconds)
-    if claim.number == 1 and not claim.had_failures and claim.pace is not Pace.SLOW:
-        # A tenant's bad endpoint waits for its slots, which tells nothing of the service.
-        delay = (claim.started_at - claim.created_at).total_seconds()
-        metrics.DELIVERY_DELAY_SECONDS.labels(name, claim.event).observe(max(0.0, delay))
 
 
 def _recorded(ended: list[AttemptResult], now: datetime) -> list[AttemptResult]:

@@ -19,11 +19,6 @@ def hint_of(secret: str) -> str:
     return secret[-4:]
 
 
-def header_name(service_name: str) -> str:
-    """Return the name of the signature's header: `X-Service-Signature` for the service named `service`."""
-    return f"X-{service_name.title()}-Signature"
-
-
 def sign(body: bytes, secret: str) -> str:
     """Return `sha256=<hex>` of `body`, keyed with the whole secret (interface specification, Signature)."""
     return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()

@@ -19,6 +19,7 @@ from uuid import uuid4
 import pytest
 from django.conf import settings
 
+from compliance.api.answers import service_header
 from compliance.core.clock import now
 from compliance.outbound import http_client
 from compliance.outbound.addresses import UrlPolicy
@@ -146,9 +147,12 @@ def test_secret_carries_256_bits_behind_its_prefix() -> None:
     assert signature.hint_of(secret) == secret[-4:]
 
 
-def test_header_takes_the_service_name() -> None:
-    assert signature.header_name("service") == "X-Service-Signature"
-    assert signature.header_name("acme") == "X-Acme-Signature"
+def test_header_takes_the_service_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert service_header("Signature") == "X-Service-Signature"
+
+    monkeypatch.setattr(settings, "SERVICE_NAME", "acme")
+
+    assert service_header.__wrapped__("Signature") == "X-Acme-Signature"
 
 
 # --- The receiver's guide: its receiver against the real sender, its table ------------------------

@@ -17,7 +17,8 @@ class Command(ServiceCommand):
     takes_environment = True
     requires_environment = True
 
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
         which = parser.add_mutually_exclusive_group(required=True)
         which.add_argument("--entry", type=UUID, action="append", metavar="ID", help="may be repeated")
         which.add_argument(

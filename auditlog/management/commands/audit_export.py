@@ -22,7 +22,8 @@ class Command(ServiceCommand):
     )
     takes_environment = True
 
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
         parser.add_argument("--tenant", required=True, metavar="ID")
         parser.add_argument("--format", choices=list(FORMATS), default="jsonl")
         parser.add_argument("--output", type=Path, metavar="FILE", help="instead of standard output")

@@ -33,7 +33,8 @@ class Command(ServiceCommand):
     )
     requires_system_checks = []
 
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
         several: dict[str, Any] = {"action": "append", "default": []}
         files: dict[str, Any] = {"type": Path, "metavar": "FILE"}
         parser.add_argument("--environment", choices=list(map(str, Environment)), help="verify only this log")

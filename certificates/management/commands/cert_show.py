@@ -14,7 +14,8 @@ class Command(ServiceCommand):
     help = "Show one certificate by its serial number, decoded, or all of an agent."
     takes_environment = True
 
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
         which = parser.add_mutually_exclusive_group(required=True)
         which.add_argument("--serial", help="hex in any case, with or without colons")
         which.add_argument("--agent", metavar="ID", help="the agent's id")

@@ -4,11 +4,9 @@ import json
 from typing import Any
 
 import orjson
-from rest_framework.negotiation import BaseContentNegotiation
-from rest_framework.parsers import BaseParser
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
-from rest_framework.utils.mediatypes import media_type_matches
 
 OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
 
@@ -44,15 +42,8 @@ class FastJSONRenderer(BaseRenderer):
         return b"" if data is None else dumps(data)
 
 
-class AlwaysFirstRenderer(BaseContentNegotiation):
-    """The first parser that takes the body's type, and the first renderer, always."""
-
-    def select_parser(self, request: Request, parsers: Any) -> BaseParser | None:
-        chosen: BaseParser
-        for chosen in parsers:
-            if media_type_matches(chosen.media_type, request.content_type or ""):
-                return chosen
-        return None
+class AlwaysFirstRenderer(DefaultContentNegotiation):
+    """The first renderer, always, whatever a client accepts."""
 
     def select_renderer(
         self, request: Request, renderers: Any, format_suffix: str | None = None

@@ -1,10 +1,7 @@
 """Whom the rate limits count, for DRF's views."""
 
-from typing import Any
-
 from rest_framework.exceptions import Throttled
 from rest_framework.request import Request
-from rest_framework.throttling import BaseThrottle
 
 from compliance.api import gate
 from compliance.api.gate import GateRequest
@@ -29,25 +26,17 @@ def count_the_rest(request: Request, bucket: str, count: int) -> None:
         raise Throttled(limit.retry_after)
 
 
-class WindowThrottle(BaseThrottle):
-    """Counts a view's requests against the limit that its `bucket` names; without one it counts nothing.
+def count_request(request: Request, bucket: str) -> None:
+    """Count a request against a limit: of its API key, or of the client address without one.
 
-    It counts the API key, or the client address of a request without one; of a key, what its tenant sends to
-    be stored as well.
+    What a key sends to be stored counts against its tenant's limit of octets, too. Raises: Throttled.
     """
-
-    def allow_request(self, request: Request, view: Any) -> bool:
-        bucket = view.bucket
-        if bucket is None:
-            return True
-        key, octets = credential_of(request), body_octets(request)
-        identity = str(key.id) if key else gate.client_address(GateRequest.of(request))
-        self.limit = hit(bucket, identity, cost=cost_of(octets, bucket))
-        if self.limit.allowed and key and octets and bucket in COUNTED_BY_OCTETS:
-            sent = hit(*sender_of(environments.current(), key), cost=octets)
-            self.limit = self.limit if sent.allowed else sent
-        request.rate_limit = self.limit  # type: ignore[attr-defined]
-        return self.limit.allowed
-
-    def wait(self) -> float:
-        return self.limit.retry_after
+    key, octets = credential_of(request), body_octets(request)
+    identity = str(key.id) if key else gate.client_address(GateRequest.of(request))
+    limit = hit(bucket, identity, cost=cost_of(octets, bucket))
+    if limit.allowed and key and octets and bucket in COUNTED_BY_OCTETS:
+        sent = hit(*sender_of(environments.current(), key), cost=octets)
+        limit = limit if sent.allowed else sent
+    request.rate_limit = limit  # type: ignore[attr-defined]
+    if not limit.allowed:
+        raise Throttled(limit.retry_after)

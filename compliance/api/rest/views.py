@@ -19,6 +19,7 @@ from compliance.api.endpoint import PUBLIC_HEADERS
 from compliance.api.gate import GateRequest, Scope
 from compliance.api.idempotency import idempotent
 from compliance.api.rest.schema import BEFORE, IDEMPOTENCY_KEY, KEYED, LIMIT, enveloped, errors, paged
+from compliance.api.rest.throttling import count_request
 from compliance.core.errors import Invalid
 
 
@@ -49,10 +50,16 @@ class LimitedView(APIView):
             names = ", ".join(sorted(known)) or "none"
             raise Invalid(f"Unknown query parameter: {min(unknown)[:100]}; known here: {names}")
 
-    @classmethod
-    def presented_key(cls, request: HttpRequest) -> str | None:
+    @staticmethod
+    def presented_key(request: HttpRequest) -> str | None:
         """The API key that a request to this view brings."""
         return gate.bearer_token(GateRequest.of(request))
+
+    def check_permissions(self, request: Request) -> None:
+        # What the caller may not do counts as well.
+        if self.bucket is not None:
+            count_request(request, self.bucket)
+        super().check_permissions(request)
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         response = super().finalize_response(request, response, *args, **kwargs)
@@ -99,14 +106,6 @@ class ApiViewSet(LimitedView, ViewSet):
         super().__init_subclass__(**kwargs)
         own = {name: action.scope for name, action in vars(cls).items() if hasattr(action, "scope")}
         cls.required_scopes = {**cls.required_scopes, **own}
-
-    def check_permissions(self, request: Request) -> None:
-        # What the key may not do counts as well.
-        super().check_throttles(request)
-        super().check_permissions(request)
-
-    def check_throttles(self, request: Request) -> None:
-        """Do nothing: `check_permissions()` has counted the request."""
 
 
 def operation(
@@ -187,12 +186,6 @@ class PublicViewSet(PublicView, ViewSet):
 def is_public(view: Any) -> bool:
     """Return whether a view that a route leads to (`as_view()`'s) needs no credentials."""
     return issubclass(getattr(view, "cls", object), PublicView)
-
-
-def presented_key(view: Any, request: HttpRequest) -> str | None:
-    """The API key that a request brings to the view its route leads to; None leads to no view."""
-    found: str | None = getattr(view, "cls", LimitedView).presented_key(request)
-    return found
 
 
 def validated(serializer: type[BaseSerializer], request: Request, **kwargs: Any) -> dict[str, Any]:

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from compliance.api.idempotency import RETENTION
-from compliance.api.models import IdempotencyRecord
+from compliance.api.models import RETENTION, IdempotencyRecord
 from compliance.api.tasks import forget_answers
 from compliance.core.clock import now
 from compliance.core.identifiers import new_id

@@ -68,9 +68,9 @@ def test_bad_request_id_is_replaced(kind: str) -> None:
 @pytest.fixture
 def password(settings: Settings) -> Iterator[str]:
     settings.EMAIL_HOST_PASSWORD = "20305678"
-    redaction.forget()
+    redaction.configured.cache_clear()
     yield settings.EMAIL_HOST_PASSWORD
-    redaction.forget()
+    redaction.configured.cache_clear()
 
 
 def test_nobody_can_guess_a_setting_by_the_ids_that_come_back(password: str) -> None:

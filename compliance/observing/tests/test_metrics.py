@@ -140,7 +140,7 @@ def test_values_are_counted_in_the_bucket_of_their_bound() -> None:
     values = (0.0, 0.0001, 0.00011, 4.0, 7.0)
     for value in values:
         metrics.REDIS_SECONDS.labels(f"{name}-library").observe(value)
-        metrics.add(metrics.histogram(metrics.REDIS_SECONDS, name), value)
+        metrics.add(metrics.labelled(metrics.REDIS_SECONDS, name), value)
 
     found = samples(metrics.REDIS_SECONDS, name)
 

@@ -8,6 +8,7 @@ import asyncio
 import math
 import time
 from collections import deque
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, NoReturn, cast
 
@@ -44,10 +45,10 @@ WRITE_SECONDS = 30.0
 """How long a client may take to receive anything of an answer before the connection is aborted."""
 
 
+@dataclass
 class AnswerWriter:
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self._writable: asyncio.Future[None] | None = None
+    _transport: asyncio.Transport
+    _writable: asyncio.Future[None] | None = None
 
     def pause(self) -> None:
         self._writable = asyncio.get_running_loop().create_future()

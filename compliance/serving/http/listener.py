@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 
 from compliance.api.answers import Answer
 from compliance.serving.http.connection import Connection
@@ -20,40 +21,32 @@ CHECK_SECONDS = 0.5
 BODY_SECONDS = 10.0  # how long a client may take to send a body of at most the largest size
 
 
+@dataclass
 class Listener:
-    """Accepts connections from `sockets`, as other workers do, and answers requests with `handler`.
+    """Accepts connections from `sockets`, as other workers do, and answers requests with `answer`.
 
-    `handler` raises nothing. `largest_body` is in octets; a request with a larger one is refused before it is
+    `answer` raises nothing. `largest_body` is in octets; a request with a larger one is refused before it is
     read. `has_peers` says whether there are other workers. Then a worker waits before it accepts, the longer
     the more connections it has, so that one with fewer comes first. Without the wait, the few connections
     that a proxy keeps would all go to the worker that happens to be awake.
     """
 
-    def __init__(
-        self,
-        sockets: Sequence[socket.socket],
-        handler: Callable[[Received], Awaitable[Answer]],
-        *,
-        largest_body: int,
-        refused: Callable[[int], None] = lambda status: None,
-        body_seconds: float = BODY_SECONDS,
-        most_connections: int = MOST_CONNECTIONS,
-        has_peers: bool = False,
-    ) -> None:
-        self.largest_body = largest_body
-        self.body_seconds = body_seconds
-        self.answer, self.refused = handler, refused
-        self.is_stopping = False
-        self._sockets = sockets
-        self._most = most_connections
-        self._has_peers = has_peers
-        self._connections: set[Connection] = set()
-        self._accepting: set[asyncio.Task[object]] = set()
-        self._loop = asyncio.get_running_loop()
-        self._silent_until = 0.0
+    sockets: Sequence[socket.socket]
+    answer: Callable[[Received], Awaitable[Answer]]
+    _: KW_ONLY
+    largest_body: int
+    refused: Callable[[int], None] = lambda status: None
+    body_seconds: float = BODY_SECONDS
+    most_connections: int = MOST_CONNECTIONS
+    has_peers: bool = False
+    is_stopping: bool = False
+    _connections: set[Connection] = field(default_factory=set)
+    _accepting: set[asyncio.Task[object]] = field(default_factory=set)
+    _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    _silent_until: float = 0.0
 
     def start(self) -> None:
-        for one in self._sockets:
+        for one in self.sockets:
             one.setblocking(False)
             self._loop.add_reader(one, self._accept, one)
         self._loop.call_later(CHECK_SECONDS, self._check)
@@ -61,7 +54,7 @@ class Listener:
     async def stop(self, *, within: float) -> None:
         """Accept no more, let requests under way be answered for `within` seconds, then return."""
         self.is_stopping = True
-        for one in self._sockets:
+        for one in self.sockets:
             self._loop.remove_reader(one)
         until = self._loop.time() + within
         while self._connections and self._loop.time() < until:
@@ -72,7 +65,7 @@ class Listener:
     def has_room_for(self, connection: Connection) -> bool:
         """Take note of a new connection; the one that is idle for longest makes room for it."""
         self._connections.add(connection)
-        if len(self._connections) <= self._most:
+        if len(self._connections) <= self.most_connections:
             return True
         longest_idle = min(self._connections, key=lambda one: one.idle_since)
         if longest_idle.idle_since > self._loop.time():
@@ -86,7 +79,7 @@ class Listener:
     def _accept(self, listening: socket.socket) -> None:
         """Accept a connection; where there are other workers, once those with fewer had a moment to."""
         held = len(self._connections)
-        if not self._has_peers or not held:
+        if not self.has_peers or not held:
             self._take(listening, 1)
             return
         self._loop.remove_reader(listening)
@@ -104,7 +97,7 @@ class Listener:
         try:
             for _ in range(most):
                 accepted, _ = listening.accept()
-                if len(self._connections) > self._most + MOST_REFUSED:
+                if len(self._connections) > self.most_connections + MOST_REFUSED:
                     accepted.close()
                     continue
                 accepted.setblocking(False)

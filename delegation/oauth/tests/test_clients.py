@@ -203,7 +203,7 @@ def test_wrong_keys_are_counted_by_address_like_everywhere(
     settings.RATE_LIMITS = {**settings.RATE_LIMITS, "unauthenticated": 2}
     for name in redis.client().scan_iter(f"{settings.SERVICE_NAME}:limit:unauthenticated:*"):
         redis.client().delete(name)
-    unauthenticated.forget()
+    unauthenticated.refused.clear()
     assert send(body, Authorization=basic(id_of(key), key)).status_code == 200
     wrong = keys.new_secret(Environment.LIVE)
 
@@ -211,7 +211,7 @@ def test_wrong_keys_are_counted_by_address_like_everywhere(
     by_post = send({**body, "client_id": "x", "client_secret": wrong})
     known = send(body, Authorization=basic(id_of(key), key))
     known_by_post = send({**body, "client_id": id_of(key), "client_secret": key})
-    unauthenticated.forget()
+    unauthenticated.refused.clear()
 
     assert [answer.status_code for answer in answers] == [401, 401, 429]
     assert refusal(by_post)[:2] == (429, "temporarily_unavailable")

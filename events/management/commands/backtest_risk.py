@@ -33,7 +33,8 @@ class Command(ServiceCommand):
     help = "Replay events of a file through the risk scorer."
     requires_system_checks = []
 
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
         for name, use in FILES.items():
             required = name == "events"
             parser.add_argument(f"--{name}", type=Path, metavar="FILE", help=use, required=required)

@@ -24,7 +24,8 @@ class Command(FindingsCommand):
         "missing at the end. Exit code 5 if a dependency is down, 6 if anything else is wrong."
     )
 
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
         files: dict[str, Any] = {"action": "append", "default": [], "type": Path, "metavar": "FILE"}
         parser.add_argument("--environment", choices=list(map(str, Environment)), help="check only this one")
         parser.add_argument(

@@ -20,7 +20,8 @@ from compliance.core.clock import now
 from compliance.tests.console import make_staff
 from people.sso import identities
 from people.sso.checks import check_sign_on, check_who_enters
-from people.sso.configuration import ProviderUnavailable, client_secret, is_on, is_only_way
+from people.sso.configuration import ProviderUnavailable, client_secret, is_on
+from people.sso.pages import context_of
 from people.sso.tests.forging import SUBJECT, Forger
 from people.sso.tests.providers import configure
 from people.sso.tests.test_signing_on import who
@@ -57,7 +58,7 @@ def test_rules_without_a_provider_are_refused(settings: Any, name: str) -> None:
 def test_only_way_stays_the_only_way_without_a_provider(settings: Any) -> None:
     settings.OIDC_ONLY = True
 
-    assert is_only_way()
+    assert context_of()["password_is_off"]
 
 
 @pytest.mark.parametrize(

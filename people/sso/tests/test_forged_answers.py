@@ -206,7 +206,7 @@ def test_key_for_something_else_is_not_used(forger: Forger, client: Client, more
 
 def test_token_without_a_key_id_needs_one_key(forger: Forger, client: Client) -> None:
     for keys, expected in (([RSA_KEY, OTHER_KEY], None), ([RSA_KEY], "kim")):
-        provider.forget()
+        provider._key_sets.clear()
         forger.keys = [public(key, f"key {number}") for number, key in enumerate(keys)]
         asked = parameters_of(begin(client))
         forger.answer = {"id_token": signed(forger.claims(asked["nonce"]), kid=None)}

@@ -14,14 +14,14 @@ from agentid.client.operation import FORM, JSON, Group, Operation
 from agentid.client.transport import Request
 from compliance.tests.description import description
 from deploy.release import typescript_package
-from deploy.release.client_package import CREDENTIALS, FOLDER, LEFT_OUT, generate
+from deploy.release.client_package import CREDENTIALS, FOLDER, LEFT_OUT, Generator
 
 
 def test_generated_files_are_what_the_description_yields() -> None:
     folder = Path(settings.BASE_DIR) / FOLDER
 
     # If they differ: ./run exec python -m deploy.release.client_package
-    assert {each.name: each.read_text() for each in folder.glob("*.py")} == generate(description())
+    assert {each.name: each.read_text() for each in folder.glob("*.py")} == Generator(description()).files()
 
 
 def test_generated_types_of_typescript_are_of_this_description() -> None:
@@ -38,7 +38,7 @@ def test_operation_without_a_name_is_refused() -> None:
     schema["paths"]["/v1/new"] = {"get": {"operationId": "getNew"}}
 
     with pytest.raises(ValueError, match="getNew"):
-        generate(schema)
+        Generator(schema).files()
 
 
 def resolved(node: Any, schema: Any, depth: int = 0) -> Any:

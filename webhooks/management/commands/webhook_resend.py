@@ -21,7 +21,8 @@ class Command(ServiceCommand):
     help = "Redeliver one delivery, or every event whose last delivery has failed since a time."
     takes_environment = True
 
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
         parser.add_argument("webhook", type=UUID, metavar="WEBHOOK")
         which = parser.add_mutually_exclusive_group(required=True)
         which.add_argument("--delivery", type=UUID, metavar="ID")
