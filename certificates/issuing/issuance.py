@@ -302,7 +302,7 @@ def _settle(issuance_id: UUID, tenant_id: UUID, now: datetime) -> bool:
                     key = KeyRef(intent.key_uri, bytes(wrapped.spki), KeyStorage.WRAPPED)
                 else:
                     backend = backend_for(environments.current())
-                    key = KeyRef(intent.key_uri, backend.spki(intent.key_uri))
+                    key = KeyRef.of(intent.key_uri, backend.public_key(intent.key_uri))
                 key_pool.put_back(key=key, now=now)
             except KeyNotFound:
                 log.warning("the key of an unfinished issuance is not in its token")

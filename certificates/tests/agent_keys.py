@@ -43,7 +43,7 @@ def make_agent_key(number: int) -> KeyRef:
         made: Any = session.session.create_object(attributes)
         session.login.handles[key_id] = made.handle
 
-    backend._call("store", backend._sessions(token), store)
+    backend.perform(token, store)
     return KeyRef.of(build(Pkcs11Uri(token=token, id=key_id, object=key_pool.LABEL)), pair.public_key())
 
 

@@ -7,7 +7,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.padding import AsymmetricPadding, PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.utils import NoDigestInfo, Prehashed
 
-from compliance.keys.base import DIGEST_OCTETS, KeyBackend, PublicKey, SignatureAlgorithm
+from compliance.keys.backend import KeyBackend
+from compliance.keys.base import DIGEST_OCTETS, PublicKey, SignatureAlgorithm
 
 Hash = Prehashed | hashes.HashAlgorithm | NoDigestInfo
 Public = TypeVar("Public", bound=PublicKey)
@@ -20,15 +21,13 @@ class SignsOnly(TypeError):
 class SignOnly:
     """Mixin for private keys that only sign: never copied, never exported."""
 
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+    def __copy__(self, *memo: dict[int, object]) -> Self:
         return self
 
     def refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise SignsOnly("This private key only signs, and cannot be exported")
 
+    __deepcopy__ = __copy__
     private_bytes = private_numbers = decrypt = exchange = refuse
 
 
@@ -37,9 +36,6 @@ class _BackendKey(SignOnly, Generic[Public]):
         self._backend = backend
         self.uri = uri
         self._public_key = public_key
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.uri}>"
 
     @property
     def key_size(self) -> int:
@@ -77,12 +73,6 @@ class HsmECPrivateKey(_BackendKey[ec.EllipticCurvePublicKey], ec.EllipticCurvePr
         if not is_ecdsa or not _is_sha256(signature_algorithm.algorithm):
             raise SignsOnly("This key signs ECDSA with SHA-256 only")
         return self._sign(data, signature_algorithm.algorithm, SignatureAlgorithm.ECDSA_SHA256)
-
-
-def adapt(backend: KeyBackend, uri: str, public_key: PublicKey) -> HsmRSAPrivateKey | HsmECPrivateKey:
-    if isinstance(public_key, rsa.RSAPublicKey):
-        return HsmRSAPrivateKey(backend, uri, public_key)
-    return HsmECPrivateKey(backend, uri, public_key)
 
 
 def _is_sha256(algorithm: object) -> bool:

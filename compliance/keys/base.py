@@ -1,12 +1,7 @@
-"""The contract of a key backend, an HSM or a KMS; a URI names a key (RFC 7512 for PKCS#11 tokens)."""
+"""What key backends share: errors, the types of keys, and tokens' names."""
 
-import hashlib
-import logging
 import os
 import re
-import secrets
-from abc import ABC, abstractmethod
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -20,9 +15,6 @@ from django.conf import settings
 
 from compliance.core.environments import Environment
 from compliance.core.errors import Unavailable
-from compliance.keys.uri import InvalidUri, parse
-
-logger = logging.getLogger(__name__)
 
 PublicKey = rsa.RSAPublicKey | ec.EllipticCurvePublicKey
 """Of keys that sign digests: CAs, agents and tokens have them."""
@@ -82,14 +74,12 @@ class SignatureAlgorithm(StrEnum):
     ECDSA_SHA256 = "ECDSA_SHA_256"
 
 
-def require_digest(digest: bytes) -> None:
-    if len(digest) != DIGEST_OCTETS:
-        raise ValueError(f"Keys sign digests of {DIGEST_OCTETS} octets, not {len(digest)}")
-
-
-def require_message(message: bytes) -> None:
-    if len(message) > MAX_MESSAGE:
-        raise ValueError(f"Ed25519 keys sign up to {MAX_MESSAGE} octets, not {len(message)}")
+def require_signable(data: bytes, algorithm: SignatureAlgorithm | None) -> None:
+    """Raise ValueError for what is no digest, or, without an algorithm, no message for an Ed25519 key."""
+    if algorithm is None and len(data) > MAX_MESSAGE:
+        raise ValueError(f"Ed25519 keys sign up to {MAX_MESSAGE} octets, not {len(data)}")
+    if algorithm is not None and len(data) != DIGEST_OCTETS:
+        raise ValueError(f"Keys sign digests of {DIGEST_OCTETS} octets, not {len(data)}")
 
 
 @dataclass(frozen=True)
@@ -158,148 +148,6 @@ def main_token(environment: Environment) -> tuple[str, str]:
     if not entry or not entry["label"]:
         raise KeyServiceNotConfigured
     return entry["label"], entry["pin"]
-
-
-class KeyBackend(ABC):
-    """Generate, use and destroy non-exportable keys, from any thread and after a fork.
-
-    Agents' keys lie in shards, numbered tokens beside the environment's main token, which holds all others.
-    Every method ends within a bounded time, and may raise `KeyServiceUnavailable`, `KeyServiceNotConfigured`.
-    """
-
-    def __init__(self, main_label: str, *, shards: int) -> None:
-        self.main_label = main_label
-        try:
-            self.wanted_shards = shard_labels(main_label, shards)
-        except ValueError as error:
-            logger.error("KMS not configured: PKCS11_SHARDS: %s", error)
-            raise KeyServiceNotConfigured from error
-
-    @abstractmethod
-    def generate_in(self, token: str, bits: int, label: str, keep_public: bool) -> KeyRef:
-        """Generate a key: RSA of `bits`, `P256` or `ED25519`; `keep_public` stores a public object too."""
-
-    @abstractmethod
-    def present_tokens(self) -> Collection[str]:
-        """Return the labels of the environment's tokens that exist now."""
-
-    def known_shards(self) -> list[str]:
-        """Return the wanted shards that existed when this process last looked."""
-        present = self.present_tokens() if self.wanted_shards else ()
-        return [label for label in self.wanted_shards if label in present]
-
-    @abstractmethod
-    def seems_to_serve(self, token: str) -> bool:
-        """Return whether the last call to the token did not fail."""
-
-    def generate_rsa(self, bits: int = 2048, *, label: str, spread: bool = False) -> KeyRef:
-        """Generate an RSA key that can only sign, in a shard if `spread`.
-
-        Raises ValueError for a size not in `RSA_SIZES`.
-        """
-        if bits not in RSA_SIZES:
-            raise ValueError(f"RSA keys have {RSA_SIZES} bits, not {bits}")
-        if not spread:
-            return self.generate_in(self.main_label, bits, label, keep_public=True)
-        token = self._pick_shard()
-        try:
-            return self.generate_in(token, bits, label, keep_public=False)
-        except KeyServiceUnavailable:
-            other = self._pick_shard(besides=token)
-            if other == token:
-                raise
-        return self.generate_in(other, bits, label, keep_public=False)
-
-    def generate_ec(self, *, label: str) -> KeyRef:
-        return self.generate_in(self.main_label, P256, label, keep_public=True)
-
-    def generate_ed25519(self, *, label: str) -> KeyRef:
-        return self.generate_in(self.main_label, ED25519, label, keep_public=True)
-
-    @abstractmethod
-    def make_wrapping_key(self, label: str) -> WrappingKeyRef:
-        """Generate an AES-256 key that only wraps and unwraps; `destroy()` ends all that it wrapped."""
-
-    @abstractmethod
-    def generate_wrapped(self, wrapping: WrappingKeyRef, label: str) -> WrappedKey:
-        """Generate an RSA-2048 key that only signs, and of which nothing is left but what is returned."""
-
-    @abstractmethod
-    def sign_wrapped(self, key: WrappedKey, digest: bytes) -> bytes:
-        """Sign a digest by `RSA_SHA256` with a wrapped key.
-
-        Raises `KeyMismatch` if the blob holds another key than `key.key`, `KeyNotFound` if the wrapping key
-        is gone, and ValueError as `sign_digest`.
-        """
-
-    @abstractmethod
-    def wrap_anew(self, wrapped: WrappedKey, to: WrappingKeyRef) -> WrappedKey:
-        """Wrap a key under another wrapping key; raises as `sign_wrapped`."""
-
-    @abstractmethod
-    def sign_digest(self, uri: str, digest: bytes, algorithm: SignatureAlgorithm) -> bytes:
-        """Sign a digest; raises `KeyNotFound`, and ValueError for a digest of another length."""
-
-    @abstractmethod
-    def sign_ed25519(self, uri: str, message: bytes) -> bytes:
-        """Sign a message as it is, in 64 octets (pure Ed25519, RFC 8032 §5.1.6).
-
-        Raises `KeyNotFound`, and ValueError for more than `MAX_MESSAGE` octets.
-        """
-
-    @abstractmethod
-    def spki(self, uri: str) -> bytes:
-        """Read the public key as SubjectPublicKeyInfo DER; raises `KeyNotFound`."""
-
-    def public_key(self, uri: str) -> AnyPublicKey:
-        return cast("AnyPublicKey", load_der_public_key(self.spki(uri)))
-
-    @abstractmethod
-    def destroy(self, uri: str) -> None:
-        """Delete the key for good; raises `KeyNotFound` if neither half of it exists."""
-
-    @abstractmethod
-    def list_keys(self, label_prefix: str = "") -> list[StoredKey]:
-        """List the keys whose label starts with the prefix, incomplete ones included, ordered by URI."""
-
-    @abstractmethod
-    def check(self) -> None:
-        """Return if the key service serves now, else raise; cheap, and never answered from memory."""
-
-    @abstractmethod
-    def provision(self) -> int:
-        """Make the missing places for spread keys, where settings allow it; return how many there are."""
-
-    def problems(self) -> list[str]:
-        present = self.present_tokens()
-        absent = [label for label in self.wanted_shards if label not in present]
-        if len(absent) in (0, len(self.wanted_shards)):
-            return []
-        return [f"{len(absent)} of {len(self.wanted_shards)} shards are missing: {', '.join(absent[:5])}"]
-
-    def token_of(self, uri: str) -> str:
-        """Return the label of the token that a key's URI names; `KeyNotFound` for another environment's."""
-        try:
-            token = parse(uri).token
-        except InvalidUri as error:
-            raise KeyNotFound from error
-        return self.require_own(token)
-
-    def require_own(self, token: str) -> str:
-        """Return the label; raises `KeyNotFound` for another environment's token."""
-        if token != self.main_label and not is_shard(token, of=self.main_label):
-            logger.warning("Key URI names no token of this environment")
-            raise KeyNotFound
-        return token
-
-    def sign(self, uri: str, data: bytes, algorithm: SignatureAlgorithm) -> bytes:
-        """Hash here and sign: PKCS#1 v1.5, or ECDSA as DER (RFC 3279 §2.2.3); raises `KeyNotFound`."""
-        return self.sign_digest(uri, hashlib.sha256(data).digest(), algorithm)
-
-    def _pick_shard(self, *, besides: str = "") -> str:
-        shards = [label for label in self.known_shards() if label != besides]
-        serving = [label for label in shards if self.seems_to_serve(label)]
-        return secrets.choice(serving or shards or [besides or self.main_label])
 
 
 _kept: WeakSet[Any] = WeakSet()

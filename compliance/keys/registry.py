@@ -10,8 +10,9 @@ from django.conf import settings
 
 from compliance.core import environments
 from compliance.core.environments import Environment
-from compliance.keys.adaptors import HsmECPrivateKey, HsmRSAPrivateKey, adapt
-from compliance.keys.base import KeyBackend, KeyNotFound, PublicKey
+from compliance.keys.adaptors import HsmECPrivateKey, HsmRSAPrivateKey
+from compliance.keys.backend import KeyBackend
+from compliance.keys.base import KeyNotFound, PublicKey
 from compliance.keys.hosts.backend import key_host_backend
 from compliance.keys.pkcs11.backend import pkcs11_backend
 
@@ -35,7 +36,10 @@ def backend_for(environment: Environment) -> KeyBackend:
 def private_key(environment: Environment, uri: str) -> HsmRSAPrivateKey | HsmECPrivateKey:
     """Return a key that signs often (CA, tokens), its public key read once; raises as `public_key()`."""
     backend = backend_for(environment)
-    return adapt(backend, uri, cast("PublicKey", backend.public_key(uri)))
+    public_key = cast("PublicKey", backend.public_key(uri))
+    if isinstance(public_key, rsa.RSAPublicKey):
+        return HsmRSAPrivateKey(backend, uri, public_key)
+    return HsmECPrivateKey(backend, uri, public_key)
 
 
 def rsa_private_key(uri: str) -> rsa.RSAPrivateKey:

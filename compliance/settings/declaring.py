@@ -7,19 +7,19 @@ import re
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partialmethod
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-T = TypeVar("T")
-D = TypeVar("D")
-
-TRUE = ("1", "true", "yes", "on", "y", "ok")
+FLAGS = {
+    **dict.fromkeys(("1", "true", "yes", "on", "y", "ok"), True),
+    **dict.fromkeys(("0", "false", "no", "off", "n", ""), False),
+}
 CREDENTIALS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)[^\s/?#]*@")
 """Scheme and credentials of a URL, which are not shown, whatever setting it is."""
-FALSE = ("0", "false", "no", "off", "n", "")
 
 Network = IPv4Network | IPv6Network
 
@@ -61,40 +61,13 @@ class Section:
         self.variables: list[Variable] = []
         Section.every.append(self)
 
-    def text(self, name: str, default: D, *, parse: Callable[[str], str] = str, **facts: Any) -> str | D:
-        """Declare a text; `parse` returns it or raises a ValueError that does not show it."""
-        return self._declare(name, "text", parse, default, **facts)
-
-    def flag(self, name: str, default: D, **facts: Any) -> bool | D:
-        return self._declare(name, "flag", _flag, default, **facts)
-
-    def integer(self, name: str, default: D, **facts: Any) -> int | D:
-        return self._declare(name, "integer", _integer, default, **facts)
-
-    def number(self, name: str, default: float, **facts: Any) -> float:
-        """Declare a number that may have a fraction."""
-        return self._declare(name, "number", _number, default, **facts)
-
-    def words(self, name: str, default: list[str], **facts: Any) -> list[str]:
-        """Declare a list, written with commas between its items."""
-        return self._declare(name, "list", _words, default, **facts)
-
-    def networks(self, name: str) -> list[Network]:
-        """Declare a list of IP addresses and networks, none by default; an address is a network of one."""
-        nothing: list[Network] = []
-        return self._declare(name, "networks", _networks, nothing)
-
-    def external(self, name: str, kind: str, default: str) -> None:
-        """Declare a variable that a library reads, or that is read before the settings load."""
-        self._declare(name, kind, str, default, takes_file=False)
-
     def _declare(
         self,
-        name: str,
         kind: str,
-        parse: Callable[[str], T],
-        default: D,
+        name: str,
+        default: Any,
         *,
+        parse: Callable[[str], Any] | None = None,
         unit: str = "",
         secret: bool = False,
         required: bool = False,
@@ -102,29 +75,30 @@ class Section:
         default_is: str = "",
         least: float | None = None,
         most: float | None = None,
-    ) -> T | D:
+    ) -> Any:
         """Read and note a variable.
 
+        `parse`, instead of the kind's own, returns the value or raises a ValueError that does not show it.
+        `takes_file` is false of one that a library reads, or that is read before the settings load.
         `default_is` describes a default that another setting decides; `least` and `most` bound a number.
         """
         others = {one.name: one for section in Section.every for one in section.variables}
         if name in others:
             raise ImproperlyConfigured(f"{name} is declared twice")
-        value: T | D = default
-        source, bounds = "default", _bounds(least, most)
+        value, source, fault, bounds = default, "default", "", _bounds(least, most)
+        low, high = -math.inf if least is None else least, math.inf if most is None else most
         try:
             raw, source = _raw(name, takes_file=takes_file)
-            found: Any = default if raw is None else parse(raw)
-            low, high = -math.inf if least is None else least, math.inf if most is None else most
-            if raw is not None and bounds and not low <= found <= high:
-                Section.problems.append(f"{name} is not {bounds}")
-            else:
-                value = found
-        except ValueError as fault:
-            Section.problems.append(str(fault) if str(fault).startswith(name) else f"{name} {fault}")
+            value = default if raw is None else _parsed(raw, kind, parse)
+        except ValueError as error:
+            fault = str(error)
         else:
-            if required and not value:
-                Section.problems.append(f"{name} is not set")
+            if raw is not None and bounds and not low <= value <= high:
+                value, fault = default, f"is not {bounds}"
+            elif required and not value:
+                fault = "is not set"
+        if fault:
+            Section.problems.append(fault if fault.startswith(name) else f"{name} {fault}")
         stand_in = others.get(default_is)
         shown = _as_text(value) or ("" if stand_in is None or stand_in.is_secret else stand_in.value)
         self.variables.append(
@@ -142,6 +116,13 @@ class Section:
             )
         )
         return value
+
+    text = partialmethod(_declare, "text")
+    flag = partialmethod(_declare, "flag")
+    integer = partialmethod(_declare, "integer")
+    number = partialmethod(_declare, "number")  # may have a fraction
+    words = partialmethod(_declare, "list")  # with commas between its items
+    networks = partialmethod(_declare, "networks")  # with commas; an address is a network of one
 
 
 def refuse_problems() -> None:
@@ -169,40 +150,35 @@ def _raw(name: str, *, takes_file: bool) -> tuple[str | None, str]:
         raise ValueError(f"{name}_FILE is no UTF-8 text") from None
 
 
-def _flag(raw: str) -> bool:
-    word = raw.strip().lower()
-    if word not in TRUE + FALSE:
-        raise ValueError("is neither true nor false")
-    return word in TRUE
-
-
-def _integer(raw: str) -> int:
-    try:
-        return int(raw)
-    except ValueError:
-        raise ValueError("is no whole number") from None
-
-
-def _number(raw: str) -> float:
-    try:
-        value = float(raw)
-    except ValueError:
-        raise ValueError("is no number") from None
-    if not math.isfinite(value):
-        raise ValueError("is no finite number")
-    return value
-
-
 def _words(raw: str) -> list[str]:
     return [word for item in raw.split(",") if (word := item.strip())]
 
 
-def _networks(raw: str) -> list[Network]:
-    words = _words(raw)
+_KINDS: dict[str, tuple[Callable[[str], Any], str]] = {
+    "text": (str, ""),
+    "flag": (lambda raw: FLAGS[raw.strip().lower()], "is neither true nor false"),
+    "integer": (int, "is no whole number"),
+    "number": (float, "is no number"),
+    "list": (_words, ""),
+    "networks": (
+        lambda raw: [ip_network(word, strict=False) for word in _words(raw)],
+        "has an item that is no IP address or network",
+    ),
+}
+"""How each kind is parsed, and the fault of what cannot be."""
+
+
+def _parsed(raw: str, kind: str, own: Callable[[str], Any] | None) -> Any:
+    if own is not None:
+        return own(raw)
+    parse, fault = _KINDS[kind]
     try:
-        return [ip_network(word, strict=False) for word in words]
-    except ValueError:
-        raise ValueError("has an item that is no IP address or network") from None
+        value = parse(raw)
+    except (ValueError, KeyError):
+        raise ValueError(fault) from None
+    if kind == "number" and not math.isfinite(value):
+        raise ValueError("is no finite number")
+    return value
 
 
 def _bounds(least: float | None, most: float | None) -> str:

@@ -31,7 +31,7 @@ PKCS11_SO_PIN: str = hsm.text("PKCS11_SO_PIN", "", secret=True)
 PKCS11_HOSTS: int = hsm.integer("PKCS11_HOSTS", 0, least=0)
 PKCS11_HOST_FOLDER: str = hsm.text("PKCS11_HOST_FOLDER", "/run/service-keys")
 PKCS11_HOST_CONFS: list[str] = hsm.words("PKCS11_HOST_CONFS", [])
-hsm.external("SOFTHSM2_CONF", "text", "")
+hsm.text("SOFTHSM2_CONF", "", takes_file=False)
 
 AGENT_KEYS: str = hsm.text("AGENT_KEYS", "resident")
 KEY_POOL_SIZE: int = hsm.integer("KEY_POOL_SIZE", 8, least=0)

@@ -10,7 +10,7 @@ from compliance.settings.stores import BROKER_URL
 section = Section("Processes and logs")
 
 WEB_THREADS: int = section.integer("WEB_THREADS", 8, least=1)
-section.external("COMPILED", "flag", "1")
+section.flag("COMPILED", "1", parse=str, takes_file=False)
 
 # PostgreSQL holds all work to do; a message only tells of it early.
 CELERY_BROKER_URL = BROKER_URL

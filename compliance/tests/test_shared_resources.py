@@ -33,7 +33,7 @@ REASONS: Final = {
     BEHIND_SHARES: {
         "compliance/keys/hosts/server.py: _accept",
         "compliance/keys/hosts/server.py: self._connections",
-        "compliance/keys/pkcs11/backend.py: self._calls",
+        "compliance/keys/pkcs11/backend.py: self.calls",
         "compliance/keys/pkcs11/backend.py: self._generations",
         "compliance/keys/pkcs11/call_threads.py: run",
         "compliance/keys/pkcs11/call_threads.py: self._idle",

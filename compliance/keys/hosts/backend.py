@@ -4,7 +4,7 @@ import logging
 import threading
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Final, TypeVar, TypeVarTuple
+from typing import Any, Final, TypeVar, TypeVarTuple
 
 import msgspec
 from django.conf import settings
@@ -13,10 +13,12 @@ from compliance.core.circuit_breaker import CircuitBreaker
 from compliance.core.environments import Environment
 from compliance.core.errors import Unavailable
 from compliance.keys import base
-from compliance.keys.base import KeyRef, KeyServiceUnavailable, SignatureAlgorithm, StoredKey, main_token
+from compliance.keys.backend import KeyBackend
+from compliance.keys.base import KeyServiceUnavailable, main_token
 from compliance.keys.hosts import protocol
 from compliance.keys.hosts.protocol import KeyHostRequest, KeyHostResponse
 from compliance.keys.pkcs11.backend import Pkcs11Backend
+from compliance.keys.pkcs11.token import TokenSession
 from compliance.observing import metrics
 
 logger = logging.getLogger(__name__)
@@ -31,8 +33,8 @@ CHECK_SECONDS: Final = 5.0
 SLOW_SECONDS: Final = 35.0
 SECONDS: Final = {
     **dict.fromkeys(("check", "check_open"), CHECK_SECONDS),
-    **dict.fromkeys(("generate_in", "generate_wrapped", "make_wrapping_key"), SLOW_SECONDS),
-    **dict.fromkeys(("list_token", "find_tokens", "make_tokens"), SLOW_SECONDS),
+    **dict.fromkeys(("generate", "generate_wrapped", "make_wrapping_key"), SLOW_SECONDS),
+    **dict.fromkeys(("list_keys", "find_tokens", "make_tokens"), SLOW_SECONDS),
 }
 FIRST_PAUSE: Final = 0.25
 LONGEST_PAUSE: Final = 2.0  # a host that died is back by then
@@ -52,31 +54,30 @@ class KeyHostClient:
         base.reset_in_children(self)
 
     def reset_after_fork(self) -> None:
-        self._breaker = CircuitBreaker(
+        self.breaker = CircuitBreaker(
             lambda seconds: KeyHostAway(retry_after=max(1, round(seconds))),
             failures=(OSError, KeyHostAway),
             first_pause=FIRST_PAUSE,
             longest_pause=LONGEST_PAUSE,
         )
 
-    @property
-    def is_away(self) -> bool:
-        return self._breaker.is_open
-
     def is_there(self) -> bool:
         """Return whether the host responds now, even if its tokens are lost."""
         try:
             self.call(Pkcs11Backend.check_open)
         except Unavailable:
-            return not self.is_away
+            return not self.breaker.is_open
         return True
 
     def call(
-        self, operation: Callable[[Pkcs11Backend, *Arguments], Result], *arguments: *Arguments
+        self, operation: Callable[[Any, *Arguments], Result], *arguments: *Arguments, token: str = ""
     ) -> Result:
-        """Return what the operation returns in the host; raises the errors of `KeyBackend`, `KeyHostAway`."""
+        """Return what an operation of a token, or of a host's backend, returns in the host.
+
+        Raises: the errors of `KeyBackend`, `KeyHostAway`.
+        """
         name = operation.__name__
-        request = KeyHostRequest(self._environment, name, msgspec.Raw(protocol.encode(arguments)))
+        request = KeyHostRequest(self._environment, token, name, msgspec.Raw(protocol.encode(arguments)))
         with metrics.counted(metrics.HSM_CALLS, metrics.HSM_SECONDS, f"host_{name}"):
             response = self._exchange(request)
             error = protocol.ERRORS[response.failure](response.message) if response.failure else None
@@ -90,7 +91,7 @@ class KeyHostClient:
 
     def _exchange(self, request: KeyHostRequest) -> KeyHostResponse:
         try:
-            with self._breaker.guarding():
+            with self.breaker.guarding():
                 try:
                     connection = protocol.connect(self._folder, self.number, timeout=CONNECT_SECONDS)
                 except OSError as error:
@@ -118,7 +119,7 @@ def key_host_backend(environment: Environment) -> "KeyHostBackend":
     )
 
 
-class KeyHostBackend(base.KeyBackend):
+class KeyHostBackend(KeyBackend):
     """Keys of one environment in the tokens of all key hosts.
 
     Of several hosts that have a token (clients of one HSM), every process uses the first that is there.
@@ -140,41 +141,17 @@ class KeyHostBackend(base.KeyBackend):
         self._holders: dict[str, list[KeyHostClient]] = {}
         self._lock = threading.Lock()
 
-    def generate_in(self, token: str, bits: int, label: str, keep_public: bool) -> KeyRef:
-        return self._ask(token, Pkcs11Backend.generate_in, token, bits, label, keep_public)
-
-    def sign_digest(self, uri: str, digest: bytes, algorithm: SignatureAlgorithm) -> bytes:
-        base.require_digest(digest)
-        return self._ask(self.token_of(uri), Pkcs11Backend.sign_digest, uri, digest, algorithm)
-
-    def sign_ed25519(self, uri: str, message: bytes) -> bytes:
-        base.require_message(message)
-        return self._ask(self.token_of(uri), Pkcs11Backend.sign_ed25519, uri, message)
-
-    def make_wrapping_key(self, label: str) -> base.WrappingKeyRef:
-        return self._ask(self.main_label, Pkcs11Backend.make_wrapping_key, label)
-
-    def generate_wrapped(self, wrapping: base.WrappingKeyRef, label: str) -> base.WrappedKey:
-        return self._ask(self.token_of(wrapping.uri), Pkcs11Backend.generate_wrapped, wrapping, label)
-
-    def sign_wrapped(self, key: base.WrappedKey, digest: bytes) -> bytes:
-        base.require_digest(digest)
-        return self._ask(self.token_of(key.wrapping.uri), Pkcs11Backend.sign_wrapped, key, digest)
-
-    def wrap_anew(self, wrapped: base.WrappedKey, to: base.WrappingKeyRef) -> base.WrappedKey:
-        return self._ask(self.token_of(wrapped.wrapping.uri), Pkcs11Backend.wrap_anew, wrapped, to)
-
-    def spki(self, uri: str) -> bytes:
-        return self._ask(self.token_of(uri), Pkcs11Backend.spki, uri)
-
-    def destroy(self, uri: str) -> None:
-        self._ask(self.token_of(uri), Pkcs11Backend.destroy, uri)
-
-    def list_keys(self, label_prefix: str = "") -> list[StoredKey]:
-        found: list[StoredKey] = []
-        for token in self.present_tokens():
-            found += self._ask(token, Pkcs11Backend.list_token, token, label_prefix)
-        return sorted(found, key=lambda key: key.uri)
+    def perform(
+        self, token: str, operation: Callable[[TokenSession, *Arguments], Result], *arguments: *Arguments
+    ) -> Result:
+        """Ask the token's host, or another host that has the token while that one is away."""
+        away: KeyHostAway | None = None
+        for client in self._holders.get(token) or self._find(token):
+            try:
+                return client.call(operation, *arguments, token=token)
+            except KeyHostAway as error:
+                away = error
+        raise KeyServiceUnavailable from away
 
     def check(self) -> None:
         holders = self._holders.get(self.main_label) or self._find(self.main_label)
@@ -196,7 +173,7 @@ class KeyHostBackend(base.KeyBackend):
         return [label for label in self.wanted_shards if label in self._holders]
 
     def seems_to_serve(self, token: str) -> bool:
-        return not all(client.is_away for client in self._holders[token])
+        return not all(client.breaker.is_open for client in self._holders[token])
 
     def provision(self) -> int:
         present = self.present_tokens()
@@ -208,18 +185,6 @@ class KeyHostBackend(base.KeyBackend):
                 client.call(Pkcs11Backend.make_tokens, share, self._so_pin)
             self._search(wanted="" if self._has_divided_tokens else missing[0])
         return len(self.known_shards())
-
-    def _ask(
-        self, token: str, operation: Callable[[Pkcs11Backend, *Arguments], Result], *arguments: *Arguments
-    ) -> Result:
-        """Ask the token's host, or another host that has the token while that one is away."""
-        away: KeyHostAway | None = None
-        for client in self._holders.get(token) or self._find(token):
-            try:
-                return client.call(operation, *arguments)
-            except KeyHostAway as error:
-                away = error
-        raise KeyServiceUnavailable from away
 
     def _find(self, token: str) -> list[KeyHostClient]:
         """Search all hosts for a token; raises `KeyServiceUnavailable` if none has it."""

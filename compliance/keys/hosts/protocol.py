@@ -15,6 +15,7 @@ import msgspec
 
 from compliance.core.environments import Environment
 from compliance.keys import base
+from compliance.keys.pkcs11 import operations, wrapping
 from compliance.keys.pkcs11.backend import Pkcs11Backend
 
 MAX_REQUEST: Final = 64 * 1024
@@ -24,13 +25,13 @@ _CREDENTIALS: Final = struct.Struct("3i")
 OPERATIONS: Final[dict[str, Callable[..., Any]]] = {
     operation.__name__: operation
     for operation in (
-        *(Pkcs11Backend.sign_digest, Pkcs11Backend.sign_ed25519, Pkcs11Backend.sign_wrapped),
-        *(Pkcs11Backend.generate_in, Pkcs11Backend.generate_wrapped, Pkcs11Backend.make_wrapping_key),
-        *(Pkcs11Backend.wrap_anew, Pkcs11Backend.spki),
-        *(Pkcs11Backend.destroy, Pkcs11Backend.list_token, Pkcs11Backend.find_tokens),
-        *(Pkcs11Backend.check, Pkcs11Backend.check_open, Pkcs11Backend.make_tokens),
+        *(operations.generate, operations.sign, operations.read, operations.destroy, operations.list_keys),
+        *(wrapping.make_wrapping_key, wrapping.generate_wrapped, wrapping.sign_wrapped, wrapping.wrap_anew),
+        *(Pkcs11Backend.check, Pkcs11Backend.check_open),
+        *(Pkcs11Backend.find_tokens, Pkcs11Backend.make_tokens),
     )
 }
+"""Operations of a token, which get one of its sessions, and of the host's backend itself."""
 ERRORS: Final[dict[str, type[Exception]]] = {
     error.__name__: error
     for error in (
@@ -52,7 +53,10 @@ class ForeignOwner(OSError):
 
 
 class KeyHostRequest(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """An operation of a token, or, without one, of the host's backend."""
+
     environment: Environment
+    token: str
     operation: str
     arguments: msgspec.Raw
 
@@ -84,7 +88,9 @@ def types_of(operation: str) -> tuple[Any, Any]:
     """Return the types of an operation's arguments, as a tuple, and of its result."""
     if operation not in OPERATIONS:
         raise ConnectionLost("not an operation")
-    *arguments, result = get_type_hints(OPERATIONS[operation]).values()
+    hints = get_type_hints(OPERATIONS[operation])
+    hints.pop("session", None)
+    *arguments, result = hints.values()
     return tuple.__class_getitem__(tuple(arguments)), result
 
 

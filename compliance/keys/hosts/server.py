@@ -8,7 +8,6 @@ import socket
 import threading
 import time
 from pathlib import Path
-from types import FrameType
 from typing import Final
 
 import msgspec
@@ -42,12 +41,12 @@ class KeyHostServer:
         self._module = module_at(settings.PKCS11_MODULE)
         self._backends: dict[Environment, Pkcs11Backend] = {}
         self._connections = threading.BoundedSemaphore(MAX_CONNECTIONS)
-        self._is_stopping = False
+        self._stopping = threading.Event()
 
     def run(self) -> None:
         """Start the module, then serve until SIGTERM or SIGINT; raises `Conflict` if it runs already."""
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._stop)
+            signal.signal(number, lambda *_: self._stopping.set())
         protocol.make_folder(self._folder)
         with (self._folder / f"host-{self._number}.lock").open("a") as lock:
             try:
@@ -71,14 +70,11 @@ class KeyHostServer:
     @property
     def is_blocked(self) -> bool:
         """Return whether so many calls hang in the module that none can be made."""
-        return any(backend.is_blocked for backend in list(self._backends.values()))
-
-    def _stop(self, number: int, frame: FrameType | None) -> None:
-        self._is_stopping = True
+        return any(backend.calls.is_blocked for backend in list(self._backends.values()))
 
     def _accept(self, listener: socket.socket) -> None:
         listener.settimeout(POLL_SECONDS)
-        while not self._is_stopping:
+        while not self._stopping.is_set():
             if not self.is_blocked:
                 faulthandler.dump_traceback_later(WATCHDOG_SECONDS, exit=True)
             try:
@@ -115,7 +111,11 @@ class KeyHostServer:
             backend = self._backends.get(request.environment)
             if backend is None:
                 backend = self._backends.setdefault(request.environment, pkcs11_backend(request.environment))
-            result = protocol.OPERATIONS[request.operation](backend, *arguments)
+            operation = protocol.OPERATIONS[request.operation]
+            if request.token:
+                result = backend.perform(request.token, operation, *arguments)
+            else:
+                result = operation(backend, *arguments)
             return KeyHostResponse(msgspec.Raw(protocol.encode(result)))
         except Exception as error:
             known: Exception = error

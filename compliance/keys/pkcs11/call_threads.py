@@ -32,13 +32,14 @@ class CallThreads:
         self._stuck: set[Future[Any]] = set()
 
     @property
-    def stuck(self) -> int:
-        return len(self._stuck)
+    def is_blocked(self) -> bool:
+        """Return whether so many calls hang in the module that none can be made."""
+        return len(self._stuck) >= self._size
 
     def run(self, call: Callable[[], Result], *, timeout: float) -> Result:
         """Return the result of `call` or raise its exception; `CallTimeout` after `timeout` seconds."""
-        if self.stuck >= self._size:
-            raise CallTimeout(f"{self.stuck} calls are stuck in the module")
+        if self.is_blocked:
+            raise CallTimeout(f"{self._size} calls are stuck in the module")
         deadline, future = time.monotonic() + timeout, Future[Result]()
         if not self._slots.acquire(timeout=timeout):
             raise CallTimeout("all threads are taken")

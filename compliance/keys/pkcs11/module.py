@@ -22,7 +22,7 @@ from typing import Final
 from pkcs11 import PKCS11Error, Slot, Token, TokenFlag, _pkcs11
 from pkcs11.exceptions import MultipleTokensReturned, NoSuchToken
 
-from compliance.keys.base import KeyServiceNotConfigured, KeyServiceUnavailable
+from compliance.keys.base import KeyServiceNotConfigured, KeyServiceUnavailable, reset_in_children
 from compliance.keys.pkcs11.softhsm import mend_tokens
 
 
@@ -35,13 +35,8 @@ class SharedLock:
 
     def __init__(self) -> None:
         self._condition = threading.Condition(threading.Lock())
-        self._holders = 0
+        self.holders = 0  # who share it; a forked child reads it without the lock
         self._exclusive = False
-
-    @property
-    def holders(self) -> int:
-        """Number of shared holders, read without the lock, as a forked child must."""
-        return self._holders
 
     @contextmanager
     def shared(self, timeout: float) -> Iterator[None]:
@@ -49,12 +44,12 @@ class SharedLock:
         with self._condition:
             if self._exclusive and not self._condition.wait_for(lambda: not self._exclusive, timeout):
                 raise LockTimeout("the lock stayed exclusive")
-            self._holders += 1
+            self.holders += 1
         try:
             yield
         finally:
             with self._condition:
-                self._holders -= 1
+                self.holders -= 1
                 if self._exclusive:
                     self._condition.notify_all()
 
@@ -74,7 +69,7 @@ class SharedLock:
             if not self._condition.wait_for(lambda: not self._exclusive, timeout):
                 raise LockTimeout("another holds the lock alone")
             self._exclusive = True
-            if not self._condition.wait_for(lambda: not self._holders, max(0.0, deadline - time.monotonic())):
+            if not self._condition.wait_for(lambda: not self.holders, max(0.0, deadline - time.monotonic())):
                 self._exclusive = False
                 self._condition.notify_all()
                 raise LockTimeout("calls in flight did not return")
@@ -165,11 +160,9 @@ class Pkcs11Module:
         self._library: _InitialisedLibrary | None = None
         self._tokens: dict[str, list[Token]] = {}
         self._is_unusable = False
-        self._renew_locks()
-
-    def _renew_locks(self) -> None:
         self.calls = SharedLock()
         self._load_lock = threading.Lock()
+        reset_in_children(self)
 
     @property
     def is_started(self) -> bool:
@@ -258,14 +251,16 @@ class Pkcs11Module:
         with self._load_lock:
             if self._functions is None:
                 self._functions = _load_functions(self.path)
+                atexit.register(self.close)
             return self._functions
 
-    def after_fork_in_child(self) -> None:
+    def reset_after_fork(self) -> None:
         """Drop what belongs to the parent; the next call initialises the module for this process."""
         # The child's copy of the module may hold a lock that nobody will release.
         self._is_unusable = self._is_unusable or self.calls.holders > 0
         self._forget()
-        self._renew_locks()
+        self.calls = SharedLock()
+        self._load_lock = threading.Lock()
 
     def close(self) -> None:
         """Finalise the module at the end of the process, unless calls are in flight."""
@@ -280,22 +275,17 @@ class Pkcs11Module:
 
 
 def _load_functions(path: str) -> _FunctionList:
-    if not path:
-        raise _not_configured("PKCS11_MODULE names no PKCS#11 module")
+    pointer, fault = ctypes.POINTER(_FunctionList)(), "no PKCS#11 module is named"
     try:
-        get_function_list = ctypes.CDLL(path).C_GetFunctionList
+        result = ctypes.CDLL(path).C_GetFunctionList(ctypes.byref(pointer)) if path else None
+        if result:
+            fault = f"C_GetFunctionList returned 0x{result:x}"
     except (OSError, AttributeError) as error:
-        raise _not_configured(f"PKCS11_MODULE cannot be loaded: {error}") from error
-    pointer = ctypes.POINTER(_FunctionList)()
-    result = get_function_list(ctypes.byref(pointer))
+        result, fault = None, str(error)
     if result != CKR_OK:
-        raise _not_configured(f"C_GetFunctionList of {path} returned 0x{result:x}")
+        logger.error("KMS not configured: PKCS11_MODULE cannot be used: %s", fault)
+        raise KeyServiceNotConfigured
     return pointer.contents
-
-
-def _not_configured(reason: str) -> KeyServiceNotConfigured:
-    logger.error("KMS not configured: %s", reason)
-    return KeyServiceNotConfigured()
 
 
 _modules: dict[str, Pkcs11Module] = {}
@@ -324,18 +314,6 @@ def _after_fork_in_parent() -> None:
         _held_for_fork.pop().release_exclusive()
 
 
-def _after_fork_in_child() -> None:
-    _held_for_fork.clear()
-    for module in _modules.values():
-        module.after_fork_in_child()
-
-
-def _close_all() -> None:
-    for module in _modules.values():
-        module.close()
-
-
-atexit.register(_close_all)
 os.register_at_fork(
-    before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
+    before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_held_for_fork.clear
 )

@@ -1,6 +1,5 @@
 """PKCS#11 objects of a key: the attributes a new key gets, and how stored keys are read back."""
 
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 from uuid import UUID
@@ -40,21 +39,16 @@ def read_public_key(found: Any) -> AnyPublicKey | None:
         with suppress(PKCS11Error):
             values[attribute] = found[attribute]
     with suppress(KeyError, ValueError):
-        return _public_key(values)
-    return None
-
-
-def _public_key(attributes: Mapping[Attribute, Any]) -> AnyPublicKey | None:
-    kind = attributes[Attribute.KEY_TYPE]
-    if kind == KeyType.RSA:
-        exponent, modulus = attributes[Attribute.PUBLIC_EXPONENT], attributes[Attribute.MODULUS]
-        return rsa.RSAPublicNumbers(e=_integer(exponent), n=_integer(modulus)).public_key()
-    if kind == KeyType.EC and attributes[Attribute.EC_PARAMS] == P256_PARAMETERS:
-        point = _point(attributes[Attribute.EC_POINT], P256_POINT)
-        return ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
-    if kind == KeyType.EC_EDWARDS and attributes[Attribute.EC_PARAMS] in ED25519_NAMES:
-        point = _point(attributes[Attribute.EC_POINT], ED25519_POINT)
-        return ed25519.Ed25519PublicKey.from_public_bytes(point)
+        kind = values[Attribute.KEY_TYPE]
+        if kind == KeyType.RSA:
+            exponent, modulus = values[Attribute.PUBLIC_EXPONENT], values[Attribute.MODULUS]
+            return rsa.RSAPublicNumbers(e=_integer(exponent), n=_integer(modulus)).public_key()
+        if kind == KeyType.EC and values[Attribute.EC_PARAMS] == P256_PARAMETERS:
+            point = _point(values[Attribute.EC_POINT], P256_POINT)
+            return ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
+        if kind == KeyType.EC_EDWARDS and values[Attribute.EC_PARAMS] in ED25519_NAMES:
+            point = _point(values[Attribute.EC_POINT], ED25519_POINT)
+            return ed25519.Ed25519PublicKey.from_public_bytes(point)
     return None
 
 

@@ -29,10 +29,17 @@ def mend_tokens(module_path: str) -> None:
     if "softhsm" not in Path(module_path).name:
         return
     for record in _records():
+        copy, token = record.with_name(COPY), record.parent.name
         try:
-            _mend(record, record.with_name(COPY))
+            present = record.read_bytes()
+            kept = copy.read_bytes() if copy.exists() else b""
+            if len(present) < len(kept):
+                _write(record, kept)
+                logger.error("Restored the record of SoftHSM token %s, truncated by a killed process", token)
+            elif present != kept:
+                _write(copy, present)
         except OSError as error:
-            logger.warning("Record of SoftHSM token %s cannot be copied: %s", record.parent.name, error)
+            logger.warning("Record of SoftHSM token %s cannot be copied: %s", token, error)
 
 
 def _records() -> list[Path]:
@@ -44,18 +51,6 @@ def _records() -> list[Path]:
             continue
         return list(Path(found[1]).glob(f"*/{RECORD}")) if found else []
     return []
-
-
-def _mend(record: Path, copy: Path) -> None:
-    present = record.read_bytes()
-    kept = copy.read_bytes() if copy.exists() else b""
-    if len(present) < len(kept):
-        _write(record, kept)
-        logger.error(
-            "Restored the record of SoftHSM token %s, truncated by a killed process", record.parent.name
-        )
-    elif present != kept:
-        _write(copy, present)
 
 
 def _write(path: Path, content: bytes) -> None:

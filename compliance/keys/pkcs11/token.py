@@ -1,8 +1,7 @@
 """One token: logged in once per epoch of the module, with a pool of sessions and a cache of key handles."""
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -97,8 +96,9 @@ class _Login:
 
 @dataclass(frozen=True)
 class TokenSession:
-    """A session lent to one caller, with the token's cache of handles."""
+    """A session lent to one caller, with the token's label and its cache of handles."""
 
+    label: str
     session: Pkcs11Session
     login: _Login
 
@@ -145,19 +145,16 @@ class TokenSessions:
 
     def use(self, operation: Callable[[TokenSession], Result]) -> Result:
         """Run an operation on a session; raises what it raises, and PKCS11Error."""
-        with self._module.entered() as epoch, self._lend(epoch) as session:
-            return operation(session)
-
-    @contextmanager
-    def _lend(self, epoch: int) -> Iterator[TokenSession]:
-        login = self._login_of(epoch)
-        try:
-            session = login.idle.pop()
-        except IndexError:
-            session = login.token.open(rw=True)
-        # After an error the session is dropped: an operation may still be active on it.
-        yield TokenSession(session, login)
-        login.idle.append(session)
+        with self._module.entered() as epoch:
+            login = self._login_of(epoch)
+            try:
+                session = login.idle.pop()
+            except IndexError:
+                session = login.token.open(rw=True)
+            result = operation(TokenSession(self.label, session, login))
+            # After an error the session is dropped: an operation may still be active on it.
+            login.idle.append(session)
+        return result
 
     def _login_of(self, epoch: int) -> _Login:
         login = self._login

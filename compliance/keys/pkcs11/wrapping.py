@@ -10,6 +10,7 @@ from compliance.core.identifiers import new_id
 from compliance.keys import base
 from compliance.keys.pkcs11 import objects
 from compliance.keys.pkcs11.objects import read_public_key
+from compliance.keys.pkcs11.operations import DIGEST_INFO
 from compliance.keys.pkcs11.token import LOST, STALE_HANDLE, KeyHandle, KeyMissing, TokenSession
 from compliance.keys.uri import SECRET, Pkcs11Uri, build, parse
 
@@ -59,9 +60,13 @@ class WrappingHandle(_pkcs11.WrapMixin, _pkcs11.UnwrapMixin):  # type: ignore[na
         self.session, self.handle, self.is_trusted = session, handle, is_trusted
 
 
-def make_wrapping_key(session: TokenSession, *, token: str, label: str) -> base.WrappingKeyRef:
+def make_wrapping_key(session: TokenSession, label: str) -> base.WrappingKeyRef:
     """Generate an AES-256 key that only wraps and unwraps; raises `KeyServiceNotConfigured`."""
-    mechanism, key_id = _offered(session), new_id().bytes
+    key_id, offered = new_id().bytes, set(session.login.token.slot.get_mechanisms())
+    mechanism = next((name for name, one in MECHANISMS.items() if one in offered), None)
+    if mechanism is None:
+        logger.error("KMS not configured: the module wraps by neither %s", " nor ".join(MECHANISMS))
+        raise base.KeyServiceNotConfigured
     # Having made an object, SoftHSM would take what other processes made before for known: a search reads it.
     session.find(ObjectClass.SECRET_KEY, key_id)
     session.session.generate_key(
@@ -73,12 +78,10 @@ def make_wrapping_key(session: TokenSession, *, token: str, label: str) -> base.
         capabilities=WRAP_AND_UNWRAP,
         template=WRAPPING,
     )
-    return base.WrappingKeyRef(build(Pkcs11Uri(token=token, id=key_id, object=label, type=SECRET)), mechanism)
+    return base.WrappingKeyRef(build(Pkcs11Uri(session.label, key_id, label, SECRET)), mechanism)
 
 
-def make_wrapped(
-    session: TokenSession, wrapping: base.WrappingKeyRef, *, token: str, label: str
-) -> base.WrappedKey:
+def generate_wrapped(session: TokenSession, wrapping: base.WrappingKeyRef, label: str) -> base.WrappedKey:
     """Generate an RSA-2048 key as a session object, wrap it, and see that it can be unwrapped."""
     key_id = new_id().bytes
     handle = open_wrapping_key(session, wrapping)
@@ -100,10 +103,11 @@ def make_wrapped(
         public.destroy()
     if public_key is None:
         raise base.KeyNotFound
-    key = base.KeyRef.of(
-        build(Pkcs11Uri(token=token, id=key_id, object=label)), public_key, base.KeyStorage.WRAPPED
-    )
-    return _checked(session, base.WrappedKey(key, wrapping, blob))
+    uri = build(Pkcs11Uri(session.label, key_id, label))
+    key = base.KeyRef.of(uri, public_key, base.KeyStorage.WRAPPED)
+    wrapped = base.WrappedKey(key, wrapping, blob)
+    unwrap(session, wrapped).destroy()
+    return wrapped
 
 
 def unwrap(
@@ -131,11 +135,13 @@ def unwrap(
     return found
 
 
-def sign_wrapped(session: TokenSession, wrapped: base.WrappedKey, data: bytes) -> bytes:
-    """Unwrap a key, sign with it by PKCS#1 v1.5 and destroy the unwrapped object; raises as `unwrap()`."""
+def sign_wrapped(session: TokenSession, wrapped: base.WrappedKey, digest: bytes) -> bytes:
+    """Unwrap a key, sign a digest by PKCS#1 v1.5, destroy the unwrapped object; raises as `unwrap()`."""
+    base.require_signable(digest, base.SignatureAlgorithm.RSA_SHA256)
     found = unwrap(session, wrapped)
     try:
-        signature: bytes = KeyHandle(session.session, found.handle).sign(data, mechanism=Mechanism.RSA_PKCS)
+        key, data = KeyHandle(session.session, found.handle), DIGEST_INFO + digest
+        signature: bytes = key.sign(data, mechanism=Mechanism.RSA_PKCS)
     finally:
         found.destroy()
     return signature
@@ -149,26 +155,25 @@ def wrap_anew(session: TokenSession, wrapped: base.WrappedKey, to: base.Wrapping
         blob: bytes = target.wrap_key(private, mechanism=MECHANISMS[to.mechanism])
     finally:
         private.destroy()
-    return _checked(session, base.WrappedKey(wrapped.key, to, blob))
+    fresh = base.WrappedKey(wrapped.key, to, blob)
+    unwrap(session, fresh).destroy()
+    return fresh
 
 
 def open_wrapping_key(session: TokenSession, wrapping: base.WrappingKeyRef) -> WrappingHandle:
     """Return the wrapping key, checked at first use; raises `KeyMissing`, `KeyServiceNotConfigured`."""
-    if wrapping.uri not in session.login.wrapping_keys:
-        session.login.wrapping_keys[wrapping.uri] = _find(session, wrapping.uri)
-    handle, is_trusted = session.login.wrapping_keys[wrapping.uri]
+    known, uri = session.login.wrapping_keys, wrapping.uri
+    if uri not in known:
+        found = session.find(ObjectClass.SECRET_KEY, parse(uri).id)
+        if len(found) != 1:
+            raise KeyMissing(f"{len(found)} wrapping keys")
+        key, required = found[0], REQUIRED_OF_WRAPPING.items()
+        if wrong := [name.name for name, wanted in required if _read(key, name) != wanted]:
+            logger.error("KMS not configured: %s is no wrapping key (%s): %s", uri, ", ".join(wrong), ADVICE)
+            raise base.KeyServiceNotConfigured
+        known[uri] = key.handle, _read(key, Attribute.TRUSTED) is True
+    handle, is_trusted = known[uri]
     return WrappingHandle(session.session, handle, is_trusted=is_trusted)
-
-
-def _find(session: TokenSession, uri: str) -> tuple[int, bool]:
-    found = session.find(ObjectClass.SECRET_KEY, parse(uri).id)
-    if len(found) != 1:
-        raise KeyMissing(f"{len(found)} wrapping keys")
-    wrong = [name.name for name, wanted in REQUIRED_OF_WRAPPING.items() if _read(found[0], name) != wanted]
-    if wrong:
-        logger.error("KMS not configured: %s is no wrapping key (%s): %s", uri, ", ".join(wrong), ADVICE)
-        raise base.KeyServiceNotConfigured
-    return found[0].handle, _read(found[0], Attribute.TRUSTED) is True
 
 
 def _read(found: Any, name: Attribute) -> object:
@@ -180,23 +185,9 @@ def _read(found: Any, name: Attribute) -> object:
         return None
 
 
-def _offered(session: TokenSession) -> base.WrapMechanism:
-    offered = set(session.login.token.slot.get_mechanisms())
-    for name, mechanism in MECHANISMS.items():
-        if mechanism in offered:
-            return name
-    logger.error("KMS not configured: the module wraps by neither %s", " nor ".join(MECHANISMS))
-    raise base.KeyServiceNotConfigured
-
-
 def _bound(template: dict[Attribute, Any], wrapping: WrappingHandle) -> dict[Attribute, Any]:
     """The template, and, where the wrapping key is trusted, that only such keys may wrap the object."""
     return template | {Attribute.WRAP_WITH_TRUSTED: True} if wrapping.is_trusted else template
-
-
-def _checked(session: TokenSession, wrapped: base.WrappedKey) -> base.WrappedKey:
-    unwrap(session, wrapped).destroy()
-    return wrapped
 
 
 def _import(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compliance.keys.base import KeyBackend
+from compliance.keys.backend import KeyBackend
 from compliance.keys.pkcs11.backend import Pkcs11Backend
 from compliance.keys.pkcs11.module import module_at
 from compliance.keys.pkcs11.token import TokenConfig

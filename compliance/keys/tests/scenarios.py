@@ -295,7 +295,9 @@ def nameless() -> dict[str, Any]:
     """Store a key pair without CKA_ID, and list."""
     backend = make_backend("alpha")
     options = {"id": b"", "label": "nameless", "store": True}
-    backend._main.use(lambda session: session.session.generate_keypair(KeyType.RSA, 2048, **options))
+    backend._sessions(backend.main_label).use(
+        lambda session: session.session.generate_keypair(KeyType.RSA, 2048, **options)
+    )
     named = backend.generate_ec(label="named")
     return {"listed": [key.uri for key in backend.list_keys()], "named": named.uri}
 

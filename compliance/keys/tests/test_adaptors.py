@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from compliance.keys.adaptors import HsmECPrivateKey, HsmRSAPrivateKey, SignsOnly
-from compliance.keys.base import KeyBackend
+from compliance.keys.backend import KeyBackend
 
 NOW = dt.datetime(2026, 11, 20, tzinfo=dt.UTC)
 NAME = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "adaptors")])

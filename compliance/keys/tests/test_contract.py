@@ -10,13 +10,8 @@ import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 
-from compliance.keys.base import (
-    MAX_MESSAGE,
-    KeyBackend,
-    KeyNotFound,
-    KeyRef,
-    SignatureAlgorithm,
-)
+from compliance.keys.backend import KeyBackend
+from compliance.keys.base import MAX_MESSAGE, KeyNotFound, KeyRef, SignatureAlgorithm
 
 
 def test_rsa_signature_verifies(backend: KeyBackend) -> None:

@@ -27,6 +27,7 @@ from compliance.keys.hosts import protocol, server
 from compliance.keys.hosts.backend import KeyHostBackend, KeyHostClient
 from compliance.keys.hosts.protocol import KeyHostRequest, encode
 from compliance.keys.pkcs11.backend import Pkcs11Backend
+from compliance.keys.pkcs11.operations import generate
 from compliance.keys.tests.hosted import START_SECONDS, RunningHosts, two_running_hosts
 from compliance.keys.tests.softhsm import PrivateSoftHsm
 from compliance.observing import metrics
@@ -64,8 +65,8 @@ def connect(hosts: RunningHosts) -> socket.socket:
     return protocol.connect(hosts.folder, 0, timeout=60)
 
 
-def asking(operation: str, *arguments: object) -> bytes:
-    return encode(KeyHostRequest(Environment.TEST, operation, msgspec.Raw(encode(arguments))))
+def asking(operation: str, *arguments: object, token: str = "") -> bytes:
+    return encode(KeyHostRequest(Environment.TEST, token, operation, msgspec.Raw(encode(arguments))))
 
 
 def test_sockets_are_for_their_user_alone(key_hosts: RunningHosts) -> None:
@@ -95,13 +96,13 @@ def test_folder_with_a_long_path_serves(tmp_path: Path) -> None:
     "sent",
     [
         b"GET / HTTP/1.1\r\n\r\n",
-        asking("sign_ed25519", "pkcs11:token=a;id=%01", bytes(protocol.MAX_REQUEST)),
+        asking("sign", "pkcs11:token=a;id=%01", bytes(protocol.MAX_REQUEST), None, token="a"),
         b"\xc1\xc1\xc1\xc1",
         b"",
         asking("check")[:-1],
         b"\x91" * 1_000,
         asking("provision"),
-        asking("destroy", 1),
+        asking("destroy", 1, token="a"),
         asking("check", "more"),
     ],
     ids=["http", "too long", "not msgpack", "empty", "torn", "nested", "not offered", "mistyped", "surplus"],
@@ -121,7 +122,7 @@ def test_nonsense_costs_only_its_connection(
 def test_caller_who_goes_away_in_the_middle_harms_nobody(
     key_hosts: RunningHosts, backend: KeyHostBackend
 ) -> None:
-    request = asking("generate_in", os.environ["PKCS11_TEST_TOKEN"], 2048, "left", True)
+    request = asking("generate", 2048, "left", True, token=os.environ["PKCS11_TEST_TOKEN"])
     for _ in range(5):
         with connect(key_hosts) as connection:
             connection.sendall(request)
@@ -145,7 +146,8 @@ def test_host_outlives_a_lack_of_files_and_refuses_connections_beyond_its_limit(
         found = next(waiting, TimeoutError())
         if isinstance(found, socket.socket):
             return found, ""
-        host._is_stopping = isinstance(found, TimeoutError)
+        if isinstance(found, TimeoutError):
+            host._stopping.set()
         raise found
 
     host._accept(Mock(accept=accept))
@@ -262,7 +264,7 @@ def test_shards_are_made_on_all_hosts_and_each_key_is_found_on_its_own(private_h
         1,
     ]
     keys = [
-        backend.generate_in(label, 2048, "divided", keep_public=False)
+        backend.perform(label, generate, 2048, "divided", False)
         for label in ("alpha-01", "alpha-03", "alpha-05")
     ]
     fresh = private_hosts.backend("alpha", shards=6)
@@ -291,9 +293,9 @@ def test_token_lost_and_back_behind_a_host(private_hosts: RunningHosts, two_host
     away = two_hosts.tokens.with_name("away")
     shutil.move(two_hosts.tokens, away)
 
-    failed = failures("host_sign_digest")
+    failed = failures("host_sign")
     assert not signs(backend, key.uri)
-    assert failures("host_sign_digest") == failed + 1
+    assert failures("host_sign") == failed + 1
     with pytest.raises(KeyServiceUnavailable):
         backend.check()
     private_hosts.kill()

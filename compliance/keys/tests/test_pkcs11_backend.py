@@ -11,7 +11,8 @@ import pytest
 from pkcs11 import Attribute, ObjectClass, PKCS11Error
 
 from compliance.core.clock import now
-from compliance.keys.base import KeyBackend, SignatureAlgorithm
+from compliance.keys.backend import KeyBackend
+from compliance.keys.base import SignatureAlgorithm
 from compliance.keys.pkcs11.backend import Pkcs11Backend
 from compliance.keys.pkcs11.module import module_at
 from compliance.keys.pkcs11.token import TokenConfig, TokenSession

@@ -112,7 +112,7 @@ def test_bounds_are_described(section: Section) -> None:
 def test_addresses_are_read_as_networks(section: Section, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRIED", "192.0.2.10, 10.0.0.5/8,2001:db8::/32,")
 
-    networks = section.networks("TRIED")
+    networks = section.networks("TRIED", [])
 
     assert networks == [ip_network("192.0.2.10/32"), ip_network("10.0.0.0/8"), ip_network("2001:db8::/32")]
     [variable] = section.variables
@@ -127,7 +127,7 @@ def test_addresses_are_read_as_networks(section: Section, monkeypatch: pytest.Mo
 def test_what_is_no_network_is_refused(section: Section, monkeypatch: pytest.MonkeyPatch, raw: str) -> None:
     monkeypatch.setenv("TRIED", raw)
 
-    assert section.networks("TRIED") == []
+    assert section.networks("TRIED", []) == []
 
     with pytest.raises(ImproperlyConfigured) as refused:
         refuse_problems()

@@ -42,7 +42,7 @@ def wrapped(backend: Pkcs11Backend) -> WrappedKey:
 
 
 def on_token(backend: Pkcs11Backend, work: Callable[[TokenSession], Any]) -> Any:
-    return backend._main.use(work)
+    return backend._sessions(backend.main_label).use(work)
 
 
 def read(found: Any, name: Attribute) -> object:

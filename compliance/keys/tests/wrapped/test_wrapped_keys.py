@@ -9,14 +9,8 @@ import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from compliance.keys.base import (
-    KeyBackend,
-    KeyMismatch,
-    KeyNotFound,
-    SignatureAlgorithm,
-    WrappedKey,
-    WrappingKeyRef,
-)
+from compliance.keys.backend import KeyBackend
+from compliance.keys.base import KeyMismatch, KeyNotFound, SignatureAlgorithm, WrappedKey, WrappingKeyRef
 from compliance.keys.tests.conftest import make_pkcs11_backend
 
 DIGEST = hashlib.sha256(b"payload").digest()
