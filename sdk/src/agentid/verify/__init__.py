@@ -1,65 +1,40 @@
 """Checks that need no call: tokens, certificates, messages, cards, signals, webhooks, records, the log."""
 
-from agentid.errors import NotValid, Reason
-from agentid.verify.audit import (
-    LogTrust,
-    VerifiedCheckpoint,
-    VerifiedEntry,
-    verify_audit_proof,
-    verify_checkpoint,
-    verify_consistency,
-)
-from agentid.verify.cards import VerifiedCard, certificate_of, verify_card
-from agentid.verify.key_sets import AsyncTokenKeys, TokenKeys
-from agentid.verify.messages import canonical, verify_message, verify_message_jws
-from agentid.verify.proofs import PresentedProof
-from agentid.verify.records import RecordKind, verify_record
-from agentid.verify.revocations import RevocationFeed, Revocations
-from agentid.verify.signals import SignalKind, SignalRules, VerifiedSignal, verify_signal
-from agentid.verify.status_lists import check_status
-from agentid.verify.tokens import Actor, TokenRules, VerifiedToken, verify_token
-from agentid.verify.webhooks import VerifiedWebhook, verify_webhook
-from agentid.verify.x509.certificates import TrustedAuthorities, VerifiedCertificate, verify_certificate
-from agentid.verify.x509.crl import RevocationLists
-from agentid.verify.x509.ocsp import OcspAnswer, OcspQuestion
-
-__all__ = [
-    "Actor",
-    "AsyncTokenKeys",
-    "LogTrust",
-    "NotValid",
-    "OcspAnswer",
-    "OcspQuestion",
-    "PresentedProof",
-    "Reason",
-    "RecordKind",
-    "RevocationFeed",
-    "RevocationLists",
-    "Revocations",
-    "SignalKind",
-    "SignalRules",
-    "TokenKeys",
-    "TokenRules",
-    "TrustedAuthorities",
-    "VerifiedCard",
-    "VerifiedCertificate",
-    "VerifiedCheckpoint",
-    "VerifiedEntry",
-    "VerifiedSignal",
-    "VerifiedToken",
-    "VerifiedWebhook",
-    "canonical",
-    "certificate_of",
-    "check_status",
-    "verify_audit_proof",
-    "verify_card",
-    "verify_certificate",
-    "verify_checkpoint",
-    "verify_consistency",
-    "verify_message",
-    "verify_message_jws",
-    "verify_record",
-    "verify_signal",
-    "verify_token",
-    "verify_webhook",
-]
+from agentid.errors import NotValid as NotValid
+from agentid.errors import Reason as Reason
+from agentid.verify.audit import LogTrust as LogTrust
+from agentid.verify.audit import VerifiedCheckpoint as VerifiedCheckpoint
+from agentid.verify.audit import VerifiedEntry as VerifiedEntry
+from agentid.verify.audit import verify_audit_proof as verify_audit_proof
+from agentid.verify.audit import verify_checkpoint as verify_checkpoint
+from agentid.verify.audit import verify_consistency as verify_consistency
+from agentid.verify.cards import VerifiedCard as VerifiedCard
+from agentid.verify.cards import certificate_of as certificate_of
+from agentid.verify.cards import verify_card as verify_card
+from agentid.verify.key_sets import AsyncTokenKeys as AsyncTokenKeys
+from agentid.verify.key_sets import TokenKeys as TokenKeys
+from agentid.verify.messages import canonical as canonical
+from agentid.verify.messages import verify_message as verify_message
+from agentid.verify.messages import verify_message_jws as verify_message_jws
+from agentid.verify.proofs import PresentedProof as PresentedProof
+from agentid.verify.records import RecordKind as RecordKind
+from agentid.verify.records import verify_record as verify_record
+from agentid.verify.revocations import RevocationFeed as RevocationFeed
+from agentid.verify.revocations import Revocations as Revocations
+from agentid.verify.signals import SignalKind as SignalKind
+from agentid.verify.signals import SignalRules as SignalRules
+from agentid.verify.signals import VerifiedSignal as VerifiedSignal
+from agentid.verify.signals import verify_signal as verify_signal
+from agentid.verify.status_lists import check_status as check_status
+from agentid.verify.tokens import Actor as Actor
+from agentid.verify.tokens import TokenRules as TokenRules
+from agentid.verify.tokens import VerifiedToken as VerifiedToken
+from agentid.verify.tokens import verify_token as verify_token
+from agentid.verify.webhooks import VerifiedWebhook as VerifiedWebhook
+from agentid.verify.webhooks import verify_webhook as verify_webhook
+from agentid.verify.x509.certificates import TrustedAuthorities as TrustedAuthorities
+from agentid.verify.x509.certificates import VerifiedCertificate as VerifiedCertificate
+from agentid.verify.x509.certificates import verify_certificate as verify_certificate
+from agentid.verify.x509.crl import RevocationLists as RevocationLists
+from agentid.verify.x509.ocsp import OcspAnswer as OcspAnswer
+from agentid.verify.x509.ocsp import OcspQuestion as OcspQuestion
