@@ -87,6 +87,10 @@ class Unavailable(ServerFailed, status=503):
     """A part of the service is away; wait `retry_after` seconds."""
 
 
+PASSING = (RateLimited, Unavailable, Unreachable)
+"""What a later try may get past."""
+
+
 class NotAllowed(AgentIdError):
     """An act that is not allowed; `reasons` are the names of the decision's."""
 

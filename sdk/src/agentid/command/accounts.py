@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -78,11 +79,9 @@ def show(given: argparse.Namespace, output: Output) -> None:
         _check(client)
     prefix = _PREFIX.match(configuration.api_key)
     output.data(
-        {
-            "base_url": configuration.base_url,
-            "environment": prefix and prefix[1],
-            "api_key": f"{prefix[0] if prefix else ''}…",
-        }
+        base_url=configuration.base_url,
+        environment=prefix and prefix[1],
+        api_key=f"{prefix[0] if prefix else ''}…",
     )
 
 
@@ -98,7 +97,5 @@ def _ask_key() -> str:
 
 def _check(client: Client) -> None:
     """Raise NotAuthenticated unless the key counts; one that may not list agents does."""
-    try:
+    with suppress(NotPermitted):
         next(client.agents.list(limit=1), None)
-    except NotPermitted:
-        return

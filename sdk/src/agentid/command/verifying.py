@@ -11,19 +11,13 @@ from agentid.command.accounts import client_for
 from agentid.command.output import Output
 from agentid.errors import ConfigurationError, NotValid, Reason
 from agentid.jose import read_json, read_object
-from agentid.verify import (
-    LogTrust,
-    RevocationLists,
-    TokenRules,
-    TrustedAuthorities,
-    VerifiedCertificate,
-    verify_audit_proof,
-    verify_certificate,
-    verify_message,
-    verify_token,
-    verify_webhook,
-)
+from agentid.verify.audit import LogTrust, verify_audit_proof
 from agentid.verify.key_sets import read_keys
+from agentid.verify.messages import verify_message
+from agentid.verify.tokens import TokenRules, verify_token
+from agentid.verify.webhooks import verify_webhook
+from agentid.verify.x509.certificates import TrustedAuthorities, VerifiedCertificate, verify_certificate
+from agentid.verify.x509.crl import RevocationLists
 
 
 def register(commands: Any) -> None:
@@ -44,28 +38,22 @@ def _authority_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--chain", type=Path, help="CAs under the root in PEM; else those of the service")
     parser.add_argument("--crl", type=Path, action="append", help="revocation list, DER or PEM; repeat")
     parser.add_argument("--no-revocation", action="store_true", help="do not ask whether it was revoked")
-    _environment_argument(parser)
-
-
-def _environment_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--environment", choices=["live", "test"], default="live")
 
 
 def show_certificate(given: argparse.Namespace, output: Output) -> None:
     found = _certificate(given, _read(given.file))
-    identity = found.identity
+    identity, actions = found.identity, found.identity.permitted_actions
     output.data(
-        {
-            "valid": True,
-            "agent_id": found.agent_id,
-            "serial_number": found.serial_number,
-            "operator": identity.operator,
-            "did": identity.did,
-            "model": identity.model,
-            "model_version": identity.model_version,
-            "permitted_actions": _sorted(identity.permitted_actions),
-            "not_after": found.not_after.isoformat(),
-        }
+        valid=True,
+        agent_id=found.agent_id,
+        serial_number=found.serial_number,
+        operator=identity.operator,
+        did=identity.did,
+        model=identity.model,
+        model_version=identity.model_version,
+        permitted_actions=None if actions is None else sorted(actions),
+        not_after=found.not_after.isoformat(),
     )
 
 
@@ -96,7 +84,7 @@ def _token(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--issuer", help="`iss`; else the base URL")
     parser.add_argument("--jwks", type=Path, help="keys; else those of the service")
     parser.add_argument("--any-audience", action="store_true", help="accept a token without an audience")
-    _environment_argument(parser)
+    parser.add_argument("--environment", choices=["live", "test"], default="live")
     parser.set_defaults(run=show_token)
 
 
@@ -112,16 +100,14 @@ def show_token(given: argparse.Namespace, output: Output) -> None:
     )
     found = verify_token(token, keys=read_keys(jwks), rules=rules, now=datetime.now(UTC))
     output.data(
-        {
-            "valid": True,
-            "principal": found.principal,
-            "chain": [each.sub for each in found.chain],
-            "scope": _sorted(found.scope),
-            "agent_id": found.agent_id,
-            "certificate_serial": found.certificate_serial,
-            "root_issuer": found.root_issuer,
-            "expires_at": found.expires_at.isoformat(),
-        }
+        valid=True,
+        principal=found.principal,
+        chain=[each.sub for each in found.chain],
+        scope=sorted(found.scope),
+        agent_id=found.agent_id,
+        certificate_serial=found.certificate_serial,
+        root_issuer=found.root_issuer,
+        expires_at=found.expires_at.isoformat(),
     )
 
 
@@ -136,7 +122,7 @@ def _message(parser: argparse.ArgumentParser) -> None:
 def show_message(given: argparse.Namespace, output: Output) -> None:
     signer = _certificate(given, given.certificate.read_bytes())
     verify_message(read_json(_read(given.file)), given.signature, signer=signer)
-    output.data({"valid": True, "agent_id": signer.agent_id, "certificate_serial": signer.serial_number})
+    output.data(valid=True, agent_id=signer.agent_id, certificate_serial=signer.serial_number)
 
 
 def _webhook(parser: argparse.ArgumentParser) -> None:
@@ -161,7 +147,7 @@ def show_webhook(given: argparse.Namespace, output: Output) -> None:
         tolerance_seconds=given.tolerance,
         service_name=given.service_name,
     )
-    output.data({"valid": True, "id": found.id, "event": found.event, "created_at": found.created_at})
+    output.data(valid=True, id=found.id, event=found.event, created_at=found.created_at)
 
 
 def _proof(parser: argparse.ArgumentParser) -> None:
@@ -182,21 +168,15 @@ def show_proof(given: argparse.Namespace, output: Output) -> None:
         raise NotValid(Reason.MALFORMED, "not UTF-8") from None
     found = verify_audit_proof(text, trust=trust)
     output.data(
-        {
-            "valid": True,
-            "index": found.index,
-            "entry_id": found.entry["id"],
-            "event_type": found.entry["event_type"],
-            "log": found.checkpoint.origin,
-            "size": found.checkpoint.size,
-            "witnesses": found.checkpoint.witnesses,
-        }
+        valid=True,
+        index=found.index,
+        entry_id=found.entry["id"],
+        event_type=found.entry["event_type"],
+        log=found.checkpoint.origin,
+        size=found.checkpoint.size,
+        witnesses=found.checkpoint.witnesses,
     )
 
 
 def _read(name: str) -> bytes:
     return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-
-
-def _sorted(names: frozenset[str] | None) -> list[str] | None:
-    return None if names is None else sorted(names)
