@@ -12,19 +12,20 @@ from django.db import connections
 django.setup()
 
 from compliance.core.environments import Environment  # noqa: E402
-from compliance.core.tasks import ENVIRONMENT_HEADER, app  # noqa: E402
+from compliance.core.tasks import ENVIRONMENT_HEADER, app, task_calling  # noqa: E402
 from compliance.observing import metrics_server  # noqa: E402
 from compliance.serving.tuning import spare_memory  # noqa: E402
+from gateway.approvals import services as approvals  # noqa: E402
+from incidents.duties.watch import watch  # noqa: E402
 from ops import heartbeat  # noqa: E402
 from ops.scheduling import staggered  # noqa: E402
 
 app.autodiscover_tasks(
-    [
-        *("compliance.api", "auditlog", "webhooks", "incidents", "agents", "certificates", "events"),
-        *("delegation", "gateway.approvals", "reports"),
-    ],
+    ["compliance.api", "auditlog", "webhooks", "agents", "certificates", "events", "delegation", "reports"],
     force=True,
 )
+task_calling("incidents.watch", watch)
+task_calling("approvals.sweep", approvals.sweep)
 
 # What runs by the clock, in both environments: upkeep, and sweeps for the work of messages that were lost.
 PERIODS_SECONDS = {

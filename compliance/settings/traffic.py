@@ -45,7 +45,8 @@ limits = Section("Rate limits and proxies")
 
 
 def _limit(name: str, default: int) -> int:
-    return limits.integer(f"RATE_LIMIT_{name}", default, unit="requests per 60 s", least=1)
+    limit: int = limits.integer(f"RATE_LIMIT_{name}", default, unit="requests per 60 s", least=1)
+    return limit
 
 
 RATE_LIMITS: dict[str, int] = {
