@@ -78,7 +78,7 @@ def record_all(entries: Sequence[AuditEntry]) -> None:
 
 def ask_to_seal() -> None:
     """Have the entries that the transaction queued sealed as soon as it has committed."""
-    wakeups.ask_for_on_commit(SEAL)
+    environments.on_commit(lambda: wakeups.ask_for(SEAL))
 
 
 def as_json(made: AuditEntry) -> str:

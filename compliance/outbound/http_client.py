@@ -91,18 +91,15 @@ class SendingFailed(Exception):
     """The request could not be sent or answered; the text tells the webhook's owner why."""
 
 
-def post(url: str, *, body: bytes, headers: Mapping[str, str], options: RequestOptions) -> Outcome:
+def send(
+    url: str, *, body: bytes, headers: Mapping[str, str], options: RequestOptions, method: str = "POST"
+) -> Outcome:
     """Send `body` once, without redirects, proxies or credentials from the process's environment.
 
     `options.timeout_seconds` bounds everything from name resolution to the last byte. Faults of the receiver
     or the network are an `Outcome`, never an exception.
     """
-    return _Exchange("POST", url, body, headers, options, MAX_BODY_BYTES).outcome()
-
-
-def put(url: str, *, body: bytes, headers: Mapping[str, str], options: RequestOptions) -> Outcome:
-    """Send `body` as `post()` does, by PUT."""
-    return _Exchange("PUT", url, body, headers, options, MAX_BODY_BYTES).outcome()
+    return _Exchange(method, url, body, headers, options, MAX_BODY_BYTES).outcome()
 
 
 def fetch(

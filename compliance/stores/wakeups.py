@@ -72,11 +72,6 @@ def is_alive(channel: Channel) -> bool:
     return bool(redis.client().exists(redis.key(*channel, "alive")))
 
 
-def ask_for_on_commit(task: str) -> None:
-    """Ask for a task once the current environment's transaction has committed."""
-    environments.on_commit(lambda: ask_for(task))
-
-
 def ask_for(task: str) -> None:
     """Send a task's message, unless one is under way: sent in the last `LOST_AFTER_SECONDS`, not answered."""
     caller, moment = (environments.current(), task), time.monotonic()

@@ -68,7 +68,7 @@ def send(attempt: ClaimedAttempt) -> Outcome:
     ca_file = settings.WEBHOOK_CA_FILE or None
     options = RequestOptions(url_policy(), settings.WEBHOOK_TIMEOUT_SECONDS, ca_file)
     body = formats.formed(attempt.body, attempt.format)
-    return http_client.post(attempt.url, body=body, headers=headers_of(attempt, body), options=options)
+    return http_client.send(attempt.url, body=body, headers=headers_of(attempt, body), options=options)
 
 
 def headers_of(attempt: ClaimedAttempt, body: bytes) -> dict[str, str]:
