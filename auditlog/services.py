@@ -72,7 +72,7 @@ def record_all(entries: Sequence[AuditEntry]) -> None:
     """Append entries as `record` does, in their order. Raises RuntimeError outside a transaction."""
     if not environments.in_transaction():
         raise RuntimeError("auditlog.record() belongs inside environments.atomic()")
-    sql.insert_all(entries)
+    sql.insert(*entries)
     ask_to_seal()
 
 

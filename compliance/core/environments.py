@@ -124,19 +124,16 @@ def on_commit(callback: Callable[[], Any], *, robust: bool = False) -> None:
     transaction.on_commit(callback, using=alias(), robust=robust)
 
 
-class _Process:
-    limit: float | None = None
+class AnswerLimit:
+    """How long each answer is waited for in this process; None is for as long as it takes."""
 
-
-def limit_process(seconds: float | None) -> None:
-    """Wait so long for each answer in this process; None, as at the start, is for as long as it takes."""
-    _Process.limit = seconds
+    of_process: float | None = None
 
 
 def answer_limit() -> float | None:
     """Return the seconds that an answer is waited for; None is without an end."""
     here = _limit_here.get()
-    return _Process.limit if here is None else here
+    return AnswerLimit.of_process if here is None else here
 
 
 @contextmanager

@@ -100,7 +100,7 @@ for _alias in _VARIABLES:
     DATABASES[f"{_alias}_auditor"] = _direct | _own
 
 
-# Of the role that owns the tables, for migrations and grants; empty where DATABASE_URL's role owns them itself.
+# Of the role that owns the tables, for migrations and grants; empty where the service's own role does.
 DATABASE_OWNERS: dict[str, dict[str, Any]] = {}
 for _alias, (_prefix, _) in _VARIABLES.items():
     _url = section.text(f"{_prefix}_OWNER_URL", "", secret=True, default_is="the service's role")

@@ -36,13 +36,7 @@ class ThreadAsker:
         Raises: Django's errors of the database; what Redis met is in the answers.
         """
         rows = sql.read_again(lambda: [sql.asked(*query) for query in queries]) if queries else []
-        if not commands:
-            return Answered(rows, [])
-        try:
-            with redis.circuit.guarding(), _timed():
-                return Answered(rows, redis.checked(redis.together(commands)))
-        except RedisError as error:
-            return Answered(rows, error)
+        return Answered(rows, answers_to(commands))
 
 
 class LoopAsker:
@@ -106,3 +100,14 @@ def run(work: Coroutine[Any, Any, Outcome]) -> Outcome:
         return outcome
     work.close()
     raise RuntimeError("the work waits for an event loop")
+
+
+def answers_to(commands: Sequence[Command]) -> Answers:
+    """The answers to the commands, asked in one round trip."""
+    if not commands:
+        return []
+    try:
+        with redis.circuit.guarding(), _timed():
+            return redis.checked(redis.together(commands))
+    except RedisError as error:
+        return error

@@ -124,12 +124,6 @@ def together(commands: Sequence[Command]) -> list[Any]:
         return pipeline.execute(raise_on_error=False)
 
 
-def values_of(keys: Sequence[str]) -> list[bytes | None]:
-    """The values of the keys, in order. Raises: RedisError."""
-    found: list[Any] = client().mget(keys) if keys else []
-    return found
-
-
 def _filled(answers: Sequence[Any], others: Iterable[Any]) -> list[Any]:
     """The answers, with others in place of those of a server that does not know the script."""
     rest = iter(others)

@@ -38,11 +38,6 @@ def wake(channel: Channel) -> None:
     tell(lambda: redis.client().publish(redis.key(*channel), b"1"))
 
 
-def wake_on_commit(channel: Channel) -> None:
-    """Wake the current environment's listeners once its transaction has committed."""
-    environments.on_commit(lambda: wake(channel))
-
-
 def listen(
     channels: Sequence[Channel], environment: Environment, wake: Callable[[], None], stopping: threading.Event
 ) -> None:
