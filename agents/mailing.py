@@ -74,7 +74,7 @@ def tell(
         created_at=now,
         next_attempt_at=now,
     )
-    wakeups.ask_for_on_commit(SEND)
+    environments.on_commit(lambda: wakeups.ask_for(SEND))
     return True
 
 

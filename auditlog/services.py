@@ -72,13 +72,13 @@ def record_all(entries: Sequence[AuditEntry]) -> None:
     """Append entries as `record` does, in their order. Raises RuntimeError outside a transaction."""
     if not environments.in_transaction():
         raise RuntimeError("auditlog.record() belongs inside environments.atomic()")
-    sql.insert_all(entries)
+    sql.insert(*entries)
     ask_to_seal()
 
 
 def ask_to_seal() -> None:
     """Have the entries that the transaction queued sealed as soon as it has committed."""
-    wakeups.ask_for_on_commit(SEAL)
+    environments.on_commit(lambda: wakeups.ask_for(SEAL))
 
 
 def as_json(made: AuditEntry) -> str:

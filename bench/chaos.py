@@ -9,7 +9,7 @@ import time
 
 from bench.harness.command import ended
 from compliance.localdev.console import say
-from compliance.localdev.layout import find_layout
+from compliance.localdev.layout import Layout
 from compliance.localdev.servers.servers import Servers
 from ops.tests.cluster.drive import Drive
 from ops.tests.cluster.network import LogDisk, Namespaces, enter_namespaces, has_namespaces
@@ -45,7 +45,7 @@ def main() -> int:
 
 
 def _cluster() -> Cluster:
-    layout = find_layout()
+    layout = Layout()
     return Cluster(Servers(layout), find_programs(layout), layout.local / "cluster")
 
 

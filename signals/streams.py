@@ -114,7 +114,7 @@ def update(
         _save(stream, now, **columns)
         description = f"Signal stream changed: {', '.join(sorted(changes))}"
         _record(stream, AuditAction.SIGNAL_STREAM_UPDATED, description, actor, now)
-        wakeups.wake_on_commit(wakeups.SIGNALS)
+        environments.on_commit(lambda: wakeups.wake(wakeups.SIGNALS))
     return stream
 
 
@@ -205,7 +205,7 @@ def _move(
     if is_announced:
         said = {"reason": reason} if reason else {}
         _tell(stream, SignalEvent.STREAM_UPDATED, {"status": status.value, **said}, now)
-    wakeups.wake_on_commit(wakeups.SIGNALS)
+    environments.on_commit(lambda: wakeups.wake(wakeups.SIGNALS))
 
 
 def _tell(stream: Stream, event: SignalEvent, details: dict[str, Any], now: datetime) -> None:
@@ -213,7 +213,7 @@ def _tell(stream: Stream, event: SignalEvent, details: dict[str, Any], now: date
     subject = {"format": "opaque", "id": str(stream.id)}
     claims = {"sub_id": subject, "events": {event.value: details}}
     Signal.objects.create(stream=stream, jti=new_id(), event=event.value, claims=claims, created_at=now)
-    wakeups.wake_on_commit(wakeups.SIGNALS)
+    environments.on_commit(lambda: wakeups.wake(wakeups.SIGNALS))
 
 
 def _save(stream: Stream, now: datetime, **columns: Any) -> None:

@@ -73,5 +73,5 @@ def enqueue(messages: Iterable[tuple[Message, Webhook]], trigger: Trigger, now: 
         )
         for message, webhook in messages
     ]
-    wakeups.wake_on_commit(wakeups.WEBHOOKS)
+    environments.on_commit(lambda: wakeups.wake(wakeups.WEBHOOKS))
     return Delivery.objects.bulk_create(deliveries, batch_size=ROWS_AT_ONCE)

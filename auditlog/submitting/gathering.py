@@ -21,7 +21,7 @@ from auditlog.tlog.notes import Note, Signature, VerifierKey, parse_signatures
 from auditlog.tlog.policy import NONE, Policy, TrustedWitness
 from compliance.core import environments
 from compliance.outbound.addresses import UrlPolicy
-from compliance.outbound.http_client import RequestOptions, post
+from compliance.outbound.http_client import RequestOptions, send
 
 log = logging.getLogger(__name__)
 
@@ -168,7 +168,7 @@ def submit(
     name resolution included. Redirects are not followed. Raises: Malformed if `note` is no note.
     """
     request = AddCheckpoint(old_size, proof, Note.parse(note))
-    answer = post(
+    answer = send(
         f"{str(witness.url).rstrip('/')}/add-checkpoint",
         body=request.encode().encode(),
         headers={"Content-Type": "text/plain", "Connection": "close"},

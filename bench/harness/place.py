@@ -24,7 +24,7 @@ from psycopg import sql
 from bench.harness.command import manage
 from compliance.localdev.console import StepFailed, say, step
 from compliance.localdev.environment import service_name
-from compliance.localdev.layout import find_layout
+from compliance.localdev.layout import Layout
 from compliance.localdev.servers.servers import Servers
 from compliance.localdev.servers.softhsm import SoftHsm
 from compliance.localdev.state import locked, read_json, write_json
@@ -230,4 +230,4 @@ def schema_of(root: Path) -> dict[str, str]:
 
 def find_place() -> Place:
     """The benchmark ground of this checkout."""
-    return Place(Servers(find_layout()))
+    return Place(Servers(Layout()))

@@ -23,7 +23,7 @@ def kill(run: IngestRun) -> None:
     run.single(run.service, BEFORE_SECONDS)
     _drill(run, "a web worker", lambda: _kill_worker(run))
     servers = run.place.servers
-    if servers.given.databases is not None or processes.running(servers.layout.supervisor) is not None:
+    if servers.given.databases is not None or servers.layout.supervisor.running() is not None:
         run.report.footer.append(
             "PostgreSQL was not killed: it isn't the stack's own, or `./run` is up and uses it (`./run stop`)"
         )
@@ -85,7 +85,7 @@ def _kill_backend(run: IngestRun) -> None:
 def _kill_postmaster(run: IngestRun) -> None:
     """Kill the whole server, and start it again at once, as a process supervisor does."""
     postgres = run.place.servers.postgres
-    processes.stop(postgres.pid_file, "PostgreSQL", steps=((signal.SIGKILL, 5.0),))
+    postgres.stop(((signal.SIGKILL, 5.0),))
     threading.Thread(target=postgres.start, daemon=True).start()
 
 

@@ -41,6 +41,7 @@ class ServiceCommand(BaseCommand):
 
     takes_environment = False
     requires_environment = False
+    is_check = False
     arguments: ClassVar[Mapping[str, dict[str, Any]]] = {}
     """The arguments of the command itself, with the options of `ArgumentParser.add_argument()`."""
 
@@ -71,6 +72,8 @@ class ServiceCommand(BaseCommand):
             self._fail(f"A dependency is down: {error}", EXIT_UNAVAILABLE)
         else:
             self._show(result, as_json=options["json"])
+            if self.is_check and any(row["findings"] for row in result):
+                sys.exit(EXIT_FINDINGS)
 
     def _fail(self, message: str, code: int) -> None:
         self.stderr.write(message)
@@ -121,7 +124,4 @@ def fields(row: object, *names: str, **renamed: str) -> dict[str, Any]:
 class CheckCommand(ServiceCommand):
     """A command that exits with 6 if a row it returns has `findings`."""
 
-    def _show(self, result: Any, *, as_json: bool) -> None:
-        super()._show(result, as_json=as_json)
-        if any(row["findings"] for row in result):
-            sys.exit(EXIT_FINDINGS)
+    is_check = True

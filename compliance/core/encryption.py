@@ -1,7 +1,6 @@
 """Encryption at rest of what the service must read again: webhook secrets, kept answers; derived keys."""
 
 import base64
-from functools import lru_cache
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -26,13 +25,9 @@ def decrypt(token: bytes) -> bytes:
         raise Undecryptable("ENCRYPTION_KEYS lacks the key of this secret") from error
 
 
-@lru_cache(maxsize=64)
-def derived_key(key: str, purpose: str) -> bytes:
-    """A key of 32 octets from one of ENCRYPTION_KEYS, that serves `purpose` alone."""
-    hkdf = HKDF(algorithm=SHA256(), length=32, salt=None, info=purpose.encode())
-    return hkdf.derive(base64.urlsafe_b64decode(key))
-
-
 def derived_keys(purpose: str) -> list[bytes]:
-    """A derived key from each of ENCRYPTION_KEYS, newest first."""
-    return [derived_key(key, purpose) for key in settings.ENCRYPTION_KEYS]
+    """Keys of 32 octets that serve `purpose` alone, one from each of ENCRYPTION_KEYS, newest first."""
+    return [
+        HKDF(SHA256(), length=32, salt=None, info=purpose.encode()).derive(base64.urlsafe_b64decode(key))
+        for key in settings.ENCRYPTION_KEYS
+    ]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from enum import StrEnum
+from functools import partial
 from typing import Any, Final
 
 from django.db import connections, transaction
@@ -92,23 +93,20 @@ def leave() -> None:
 
 
 @contextmanager
-def use(environment: Environment) -> Iterator[Environment]:
-    """Act in `environment` inside the block."""
-    token = _current.set(environment)
+def _holding(variable: ContextVar[Any], value: Any = True) -> Iterator[Any]:
+    token = variable.set(value)
     try:
-        yield environment
+        yield value
     finally:
-        _current.reset(token)
+        variable.reset(token)
 
 
-@contextmanager
-def auditing(is_wanted: bool = True) -> Iterator[None]:
-    """Use the auditor's connection inside the block; unless `is_wanted`, the environment's own."""
-    token = _is_auditing.set(is_wanted)
-    try:
-        yield
-    finally:
-        _is_auditing.reset(token)
+use: Callable[[Environment], AbstractContextManager[Environment]] = partial(_holding, _current)
+"""Act in an environment inside the block."""
+auditing: Callable[..., AbstractContextManager[bool]] = partial(_holding, _is_auditing)
+"""Use the auditor's connection inside the block; after `auditing(False)`, the environment's own."""
+limit_answers: Callable[[float], AbstractContextManager[float]] = partial(_holding, _limit_here)
+"""Wait so many seconds for each answer inside the block."""
 
 
 def atomic() -> AbstractContextManager[None]:
@@ -126,29 +124,16 @@ def on_commit(callback: Callable[[], Any], *, robust: bool = False) -> None:
     transaction.on_commit(callback, using=alias(), robust=robust)
 
 
-class _Process:
-    limit: float | None = None
+class AnswerLimit:
+    """How long each answer is waited for in this process; None is for as long as it takes."""
 
-
-def limit_process(seconds: float | None) -> None:
-    """Wait so long for each answer in this process; None, as at the start, is for as long as it takes."""
-    _Process.limit = seconds
-
-
-@contextmanager
-def limit_answers(seconds: float) -> Iterator[None]:
-    """Wait so long for each answer inside the block."""
-    token = _limit_here.set(seconds)
-    try:
-        yield
-    finally:
-        _limit_here.reset(token)
+    of_process: float | None = None
 
 
 def answer_limit() -> float | None:
     """Return the seconds that an answer is waited for; None is without an end."""
     here = _limit_here.get()
-    return _Process.limit if here is None else here
+    return AnswerLimit.of_process if here is None else here
 
 
 @contextmanager

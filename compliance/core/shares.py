@@ -4,31 +4,24 @@ import asyncio
 import concurrent.futures
 from collections import Counter, deque
 from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from threading import Lock
-from typing import Self
 
 
 class AllTaken(Exception):
     """No slot came free in time, or too many of the holder's requests wait already."""
 
 
-class Slot:
+class Slot(ExitStack):
     """A slot that a holder has or waits for; `release()`, or the end of `with`, gives it back once."""
 
+    release = ExitStack.close
+
     def __init__(self, slots: "SharedSlots", holder: Hashable) -> None:
+        super().__init__()
         self.holder = holder
         self.given: concurrent.futures.Future[None] = concurrent.futures.Future()
-        self._slots: SharedSlots = slots
-
-    def release(self) -> None:
-        self._slots.give_back(self)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.release()
+        self.callback(slots.give_back, self)
 
 
 class SharedSlots:

@@ -45,9 +45,12 @@ class _BackendKey(SignOnly, Generic[Public]):
         return self._public_key
 
     def _sign(self, data: bytes, hash_algorithm: object, algorithm: SignatureAlgorithm) -> bytes:
-        if isinstance(hash_algorithm, Prehashed):
+        if isinstance(hash_algorithm, hashes.SHA256):
+            return self._backend.sign(self.uri, bytes(data), algorithm)
+        # It shows only the digest's length; the keys sign SHA-2 alone.
+        if isinstance(hash_algorithm, Prehashed) and hash_algorithm.digest_size == DIGEST_OCTETS:
             return self._backend.sign_digest(self.uri, bytes(data), algorithm)
-        return self._backend.sign(self.uri, bytes(data), algorithm)
+        raise SignsOnly("This key signs with SHA-256 only")
 
 
 class HsmRSAPrivateKey(_BackendKey[rsa.RSAPublicKey], rsa.RSAPrivateKey):
@@ -55,7 +58,7 @@ class HsmRSAPrivateKey(_BackendKey[rsa.RSAPublicKey], rsa.RSAPrivateKey):
 
     def sign(self, data: Any, padding: AsymmetricPadding, algorithm: Hash) -> bytes:
         """Sign; raises as `KeyBackend.sign`, and `SignsOnly` for another padding or hash."""
-        if not isinstance(padding, PKCS1v15) or not _is_sha256(algorithm):
+        if not isinstance(padding, PKCS1v15):
             raise SignsOnly("This key signs PKCS#1 v1.5 with SHA-256 only")
         return self._sign(data, algorithm, SignatureAlgorithm.RSA_SHA256)
 
@@ -69,13 +72,6 @@ class HsmECPrivateKey(_BackendKey[ec.EllipticCurvePublicKey], ec.EllipticCurvePr
 
     def sign(self, data: Any, signature_algorithm: ec.EllipticCurveSignatureAlgorithm) -> bytes:
         """Sign; raises as `KeyBackend.sign`, and `SignsOnly` for another algorithm or hash."""
-        is_ecdsa = isinstance(signature_algorithm, ec.ECDSA)
-        if not is_ecdsa or not _is_sha256(signature_algorithm.algorithm):
+        if not isinstance(signature_algorithm, ec.ECDSA):
             raise SignsOnly("This key signs ECDSA with SHA-256 only")
         return self._sign(data, signature_algorithm.algorithm, SignatureAlgorithm.ECDSA_SHA256)
-
-
-def _is_sha256(algorithm: object) -> bool:
-    # Prehashed shows only the digest's length; the keys sign SHA-2 alone.
-    is_prehashed = isinstance(algorithm, Prehashed) and algorithm.digest_size == DIGEST_OCTETS
-    return is_prehashed or isinstance(algorithm, hashes.SHA256)

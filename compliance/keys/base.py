@@ -150,16 +150,12 @@ def main_token(environment: Environment) -> tuple[str, str]:
     return entry["label"], entry["pin"]
 
 
-_kept: WeakSet[Any] = WeakSet()
-
-
-def reset_in_children(owner: Any) -> None:
-    """Call `owner.reset_after_fork()` in forked children: threads, locks and connections are the parent's."""
-    _kept.add(owner)
+reset_in_children: Final[WeakSet[Any]] = WeakSet()
+"""Owners of threads, locks or connections of the parent: forked children call their `reset_after_fork()`."""
 
 
 def _reset_all() -> None:
-    for owner in list(_kept):
+    for owner in list(reset_in_children):
         owner.reset_after_fork()
 
 

@@ -6,7 +6,7 @@ import sys
 
 from .commands import run_command
 from .console import exit_code
-from .layout import find_layout
+from .layout import Layout
 from .servers.processes import Terminated
 from .servers.supervisor import supervise
 from .testing import run_tests
@@ -22,7 +22,7 @@ if __name__ == "__main__":
     name, *arguments = sys.argv[1:]
     entry = {"run": run_command, "test": run_tests, "supervise": supervise}[name]
     try:
-        sys.exit(exit_code(lambda: entry(find_layout(), arguments)))
+        sys.exit(exit_code(lambda: entry(Layout(), arguments)))
     except BrokenPipeError:
         # The reader of our output has left; Python's flush at exit would complain of it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -13,7 +13,7 @@ from .environment import exports
 from .install import prepare
 from .layout import Layout
 from .servers.postgres import postgres_bin
-from .servers.processes import run_foreground, running
+from .servers.processes import run_foreground
 from .servers.servers import in_use
 from .servers.supervisor import part_commands
 from .stack import Stack, compile_scorer, health, play
@@ -24,9 +24,12 @@ NO_DEMO = "--no-demo"
 
 def run_command(layout: Layout, arguments: list[str]) -> int:
     name, rest = (arguments[0], arguments[1:]) if arguments and arguments[0] != NO_DEMO else ("", arguments)
-    command = COMMANDS.get(name)
+    command, hint = COMMANDS.get(name), "`./run --help` lists the commands"
     if command is None:
-        raise StepFailed(f"there is no `./run {name}`", hint="`./run --help` lists the commands")
+        raise StepFailed(f"there is no `./run {name}`", hint=hint)
+    unknown = [one for one in rest if one != NO_DEMO] if command in (run, detach) else rest
+    if unknown and command in (run, detach, stop, status, env):
+        raise StepFailed(f"not understood: {' '.join(unknown)}", hint=hint)
     return command(Stack(layout), rest)
 
 
@@ -50,7 +53,6 @@ def run(stack: Stack, arguments: list[str]) -> int:
 
 def detach(stack: Stack, arguments: list[str]) -> int:
     """Start and play the demo but for `--no-demo`; the service stays up. Return the demo's exit code."""
-    _expect_none(arguments, but=NO_DEMO)
     code = 0
     if not stack.up():
         say(f"The service is already up at {stack.servers.base_url()}; `./run stop` ends it.")
@@ -58,12 +60,25 @@ def detach(stack: Stack, arguments: list[str]) -> int:
         hint = f"look at the step above and at {stack.layout.log}; play it again with `./run demo`"
         message = f"the demo did not go as specified (exit code {code}); the service stays up"
         complain(StepFailed(message, hint=hint))
-    _print_access(stack)
+    base, made = stack.servers.base_url(), read_json(stack.layout.demo)
+    rows = {
+        "API": f"{base}/v1",
+        "API docs": f"{base}/v1/docs",
+        "Console": f"{base}/admin/",
+        "Operator": f"{made.get('operator_username')} / {made.get('operator_password')}",
+        "Officer": f"{made.get('officer_username')} / {made.get('officer_password')}",
+        "Tenant": made.get("tenant_id"),
+        "Live key": made.get("live_api_key"),
+        "Test key": made.get("test_api_key"),
+        "Logs": stack.layout.log,
+        "In a shell": 'eval "$(./run env)"',
+    }
+    sys.stdout.write("\n" + "".join(f"  {name:<11}{value}\n" for name, value in rows.items()) + "\n")
+    sys.stdout.flush()
     return code
 
 
 def stop(stack: Stack, arguments: list[str]) -> int:
-    _expect_none(arguments)
     with step("stop"):
         ran = stack.down()
     if not ran:
@@ -73,8 +88,7 @@ def stop(stack: Stack, arguments: list[str]) -> int:
 
 def status(stack: Stack, arguments: list[str]) -> int:
     """Print each part with its pid, and the service's own answer; return 0 if all are up, else 1."""
-    _expect_none(arguments)
-    servers, found = stack.servers, {"supervisor": running(stack.layout.supervisor)}
+    servers, found = stack.servers, {"supervisor": stack.layout.supervisor.running()}
     pids = read_json(stack.layout.parts).get("pids", {}) if stack.is_up() else {}
     found |= {} if servers.given.databases is not None else {"postgres": servers.postgres.running()}
     found |= {} if servers.given.redis is not None else {"redis": servers.redis.running()}
@@ -89,7 +103,6 @@ def status(stack: Stack, arguments: list[str]) -> int:
 
 def env(stack: Stack, arguments: list[str]) -> int:
     """Print shell exports, and nothing else, on stdout."""
-    _expect_none(arguments)
     if not stack.layout.demo.exists():
         raise StepFailed("the service was never started here", hint="`./run --detach` first")
     if not stack.is_up():
@@ -152,27 +165,3 @@ COMMANDS: dict[str, Callable[[Stack, list[str]], int]] = {
     "exec": execute,
     **{each.__name__: each for each in (stop, status, env, demo, manage, bench, attack, release)},
 }
-
-
-def _print_access(stack: Stack) -> None:
-    base, made = stack.servers.base_url(), read_json(stack.layout.demo)
-    rows = {
-        "API": f"{base}/v1",
-        "API docs": f"{base}/v1/docs",
-        "Console": f"{base}/admin/",
-        "Operator": f"{made.get('operator_username')} / {made.get('operator_password')}",
-        "Officer": f"{made.get('officer_username')} / {made.get('officer_password')}",
-        "Tenant": made.get("tenant_id"),
-        "Live key": made.get("live_api_key"),
-        "Test key": made.get("test_api_key"),
-        "Logs": stack.layout.log,
-        "In a shell": 'eval "$(./run env)"',
-    }
-    sys.stdout.write("\n" + "".join(f"  {name:<11}{value}\n" for name, value in rows.items()) + "\n")
-    sys.stdout.flush()
-
-
-def _expect_none(arguments: list[str], *, but: str = "") -> None:
-    unknown = [argument for argument in arguments if argument != but]
-    if unknown:
-        raise StepFailed(f"not understood: {' '.join(unknown)}", hint="`./run --help` lists the commands")

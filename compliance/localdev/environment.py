@@ -42,16 +42,13 @@ def given_servers(environ: Mapping[str, str], secrets: Mapping[str, str]) -> Giv
     An address with one of our own passwords counts as unset: `./run env` printed it.
     """
     own = {value for name, value in secrets.items() if name.endswith("_password")}
-
-    def foreign(name: str) -> str | None:
-        url = environ.get(name)
-        return url if url and urlsplit(url).password not in own else None
-
-    live, test = foreign("DATABASE_URL"), foreign("TEST_DATABASE_URL")
+    named = {name: environ.get(name) for name in ("DATABASE_URL", "TEST_DATABASE_URL", "REDIS_URL")}
+    foreign = {name: url for name, url in named.items() if url and urlsplit(url).password not in own}
+    live, test = foreign.get("DATABASE_URL"), foreign.get("TEST_DATABASE_URL")
     if bool(live) != bool(test):
         hint = "set both (two databases) or neither (the embedded PostgreSQL is used)"
         raise StepFailed("only one of DATABASE_URL and TEST_DATABASE_URL is set", hint=hint)
-    return Given((live, test) if live and test else None, foreign("REDIS_URL"))
+    return Given((live, test) if live and test else None, foreign.get("REDIS_URL"))
 
 
 def service_name(environ: Mapping[str, str]) -> str:

@@ -19,6 +19,7 @@ from .servers.processes import captured, tail
 from .state import locked
 
 VENV = ROOT / ".venv"
+PYTHON = "bin/python"
 REQUIREMENTS = {
     "run": ("requirements.txt", "requirements-local.txt"),
     "test": ("requirements.txt", "requirements-local.txt", "requirements-dev.txt"),
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
     os.environ["PYTHONPATH"] = str(ROOT)
     # Without bytecode, every process compiles the service and its packages again, and takes thrice as long.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    python = str(_python_of(VENV))
+    python = str(VENV / PYTHON)
     os.execv(python, [python, "-P", "-m", "compliance.localdev", *arguments])  # noqa: S606
 
 
@@ -47,7 +48,7 @@ def prepare(kind: str, *, venv: Path = VENV) -> None:
     stamp, wanted = venv / f".installed-{kind}", fingerprint(REQUIREMENTS[kind])
 
     def is_current() -> bool:
-        return _python_of(venv).exists() and stamp.exists() and stamp.read_text() == wanted
+        return (venv / PYTHON).exists() and stamp.exists() and stamp.read_text() == wanted
 
     if is_current():
         return
@@ -55,20 +56,16 @@ def prepare(kind: str, *, venv: Path = VENV) -> None:
     with locked(ROOT / "requirements.txt"):
         if is_current():
             return
-        if not _python_of(venv).exists():
+        if not (venv / PYTHON).exists():
             with step("virtual environment"):
                 # Without pip, which would take seconds and isn't needed.
                 _run([sys.executable, "-m", "venv", "--without-pip", "--clear", str(venv)], hint=PIP_HINT)
         with step("pinned requirements"):
             files = [argument for name in REQUIREMENTS[kind] for argument in ("-r", str(ROOT / name))]
             # The files list everything, with what `overrides.txt` replaces: none is looked for again.
-            options = ["-q", "--python", str(_python_of(venv)), "--no-deps", "--require-hashes"]
+            options = ["-q", "--python", str(venv / PYTHON), "--no-deps", "--require-hashes"]
             _run([_uv(), "pip", "install", *options, *files])
         stamp.write_text(wanted)
-
-
-def _python_of(venv: Path) -> Path:
-    return venv / "bin/python"
 
 
 def fingerprint(names: Sequence[str], root: Path = ROOT) -> str:
@@ -79,7 +76,7 @@ def fingerprint(names: Sequence[str], root: Path = ROOT) -> str:
 
 def _uv() -> str:
     """Return the environment's uv, the machine's, or one installed now by this Python's pip."""
-    own, python = VENV / "bin/uv", str(_python_of(VENV))
+    own, python = VENV / "bin/uv", str(VENV / PYTHON)
     if not own.exists() and (others := shutil.which("uv")) is not None:
         return others
     if not own.exists():

@@ -3,13 +3,16 @@
 import os
 from pathlib import Path
 
+from .servers.processes import Supervisor
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
 class Layout:
-    """The paths of one checkout's stack."""
+    """The paths of one checkout's stack; `local` is its private folder, which LOCAL_DIR moves."""
 
-    def __init__(self, *, root: Path, local: Path) -> None:
+    def __init__(self, *, root: Path = ROOT, local: Path | None = None) -> None:
+        local = local or Path(os.environ.get("LOCAL_DIR") or ROOT / ".local").resolve()
         self.root = root
         self.local = local
         self.log = local / "log"
@@ -18,7 +21,7 @@ class Layout:
         self.ports = local / "ports.json"
         self.demo = local / "demo.json"  # `bootstrap_dev` writes the tenant's API keys and log-ins
         self.run = local / "run"
-        self.supervisor = self.run / "supervisor.pid"
+        self.supervisor = Supervisor(self.run)
         self.parts = self.run / "parts.json"  # its state: the web server's port, and the pid of each part
         self.metrics = self.run / "metrics"  # METRICS_DIR; begins empty with each stack
         self.up_lock = self.run / "up.lock"  # held by the one command that brings the stack up
@@ -32,9 +35,3 @@ class Layout:
         self.local.mkdir(mode=0o711, parents=True, exist_ok=True)
         for folder in (self.run, self.log, self.archive):
             folder.mkdir(mode=0o700, exist_ok=True)
-
-
-def find_layout() -> Layout:
-    """Return the layout of this checkout; LOCAL_DIR moves its private folder."""
-    local = os.environ.get("LOCAL_DIR") or str(ROOT / ".local")
-    return Layout(root=ROOT, local=Path(local).resolve())

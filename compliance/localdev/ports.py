@@ -19,13 +19,13 @@ BACKLOG = 1024
 def free_port() -> int:
     """Return a port on which nobody listens. Raises: StepFailed."""
     with _listen_on_first(random.sample(PRIVATE_RANGE, 200)) as probe:
-        return port_of(probe)
+        return int(probe.getsockname()[1])
 
 
 def private_port(path: Path, name: str) -> int:
     """Return the port kept in `path` for the server `name` if it is free, else a new one, which is kept."""
     with _kept_listener(path, name, random.sample(PRIVATE_RANGE, 200)) as probe:
-        return port_of(probe)
+        return int(probe.getsockname()[1])
 
 
 def web_listener(path: Path, *, asked: str | None) -> socket.socket:
@@ -44,14 +44,9 @@ def web_listener(path: Path, *, asked: str | None) -> socket.socket:
             hint = "choose another PORT, or leave PORT unset to have a free one chosen"
             raise StepFailed(f"port {asked} is taken by another program, or reserved", hint=hint) from error
     listener = _kept_listener(path, "web", range(WEB_DEFAULT, WEB_DEFAULT + 100))
-    if (port := port_of(listener)) != WEB_DEFAULT:
+    if (port := listener.getsockname()[1]) != WEB_DEFAULT:
         say(f"  … using port {port}")
     return listener
-
-
-def port_of(listener: socket.socket) -> int:
-    """Return the port on which a socket listens."""
-    return int(listener.getsockname()[1])
 
 
 def _listen_on_first(candidates: Iterable[int]) -> socket.socket:
@@ -65,5 +60,5 @@ def _kept_listener(path: Path, name: str, others: Iterable[int]) -> socket.socke
     """Listen on the port kept in `path` under `name`, else on one of `others`, which is then kept."""
     kept = read_json(path)
     listener = _listen_on_first([*filter(None, [kept.get(name)]), *others])
-    write_json(path, kept | {name: port_of(listener)})
+    write_json(path, kept | {name: listener.getsockname()[1]})
     return listener

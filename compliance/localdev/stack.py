@@ -1,7 +1,6 @@
 """Bringing the whole service up and down."""
 
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -13,14 +12,13 @@ import requests
 from .console import StepFailed, say, step
 from .environment import exports
 from .layout import Layout
-from .ports import HOST, port_of, web_listener
+from .ports import HOST, web_listener
 from .servers import processes
 from .servers.servers import Servers, in_use
 from .servers.supervisor import clear_leftovers
 from .state import locked
 
 READY_SECONDS = 60.0
-STOP = ((signal.SIGTERM, 40.0), (signal.SIGKILL, 5.0))
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class Stack:
         return Servers(self.layout)
 
     def is_up(self) -> bool:
-        return processes.running(self.layout.supervisor) is not None
+        return self.layout.supervisor.running() is not None
 
     def up(self) -> bool:
         """Bring everything up and wait until it answers; return whether it was down.
@@ -49,7 +47,7 @@ class Stack:
             clear_leftovers(self.layout)
             servers = self.servers
             with web_listener(self.layout.ports, asked=os.environ.get("PORT")) as listener, in_use(servers):
-                base_url = f"http://{HOST}:{port_of(listener)}"
+                base_url = f"http://{HOST}:{listener.getsockname()[1]}"
                 environment = servers.environment(base_url=base_url, operator=True)
                 if servers.lack_tables():
                     with step("tables of both databases"):
@@ -57,7 +55,13 @@ class Stack:
                         servers.copy_tables()
                 with step("migrations, CAs, keys, demo tenant and log-ins"):
                     self._manage(environment, "bootstrap_dev", "--migrate", "--state", str(self.layout.demo))
-                self._start_supervisor(servers.environment(base_url=base_url), listener.fileno())
+                # Once its pid file is there, it holds the users' lock itself.
+                fd, log = listener.fileno(), self.layout.log / "supervisor.log"
+                command = [sys.executable, "-P", "-m", "compliance.localdev", "supervise", str(fd)]
+                environment = servers.environment(base_url=base_url)
+                processes.spawn(command, log=log, env=environment, cwd=self.layout.run, pass_fds=[fd])
+                if not processes.wait_until(self.is_up, seconds=15):
+                    raise StepFailed("the supervisor did not start", hint=f"read {log}")
         with step(f"web server at {base_url}"):
             self._wait_ready()
         compile_scorer(self.layout, "--background")
@@ -75,7 +79,7 @@ class Stack:
             except BlockingIOError:
                 say("  … another ./run is starting the service, which is stopped then")
                 held.enter_context(locked(self.layout.up_lock))
-            ran = processes.stop(self.layout.supervisor, "the supervisor", steps=STOP)
+            ran = self.layout.supervisor.stop()
             clear_leftovers(self.layout)
         up = self.servers.postgres.running() is not None or self.servers.redis.running() is not None
         if up and not self.servers.stop_if_unused():
@@ -93,14 +97,6 @@ class Stack:
         if done.returncode != 0:
             hint = f"try `./run manage {' '.join(arguments)}`"
             raise StepFailed(f"manage.py {arguments[0]} failed: {processes.tail(done, 1)}", hint=hint)
-
-    def _start_supervisor(self, environment: dict[str, str], fd: int) -> None:
-        """Start the supervisor and wait for its pid file: it then holds the users' lock itself."""
-        command = [sys.executable, "-P", "-m", "compliance.localdev", "supervise", str(fd)]
-        log = self.layout.log / "supervisor.log"
-        processes.spawn(command, log=log, env=environment, cwd=self.layout.run, pass_fds=[fd])
-        if not processes.wait_until(self.is_up, seconds=15):
-            raise StepFailed("the supervisor did not start", hint=f"read {log}")
 
     def _wait_ready(self) -> None:
         """Wait for /health/ready to answer 200; while the supervisor lives, only our server has the port."""

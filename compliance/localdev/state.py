@@ -42,14 +42,15 @@ def write_private(path: Path, text: str) -> None:
 
 def load_secrets(path: Path) -> dict[str, str]:
     """Return the stack's secrets, and generate those that `path` lacks."""
-    stored = read_json(path)
     databases = (f"postgres{role}_password" for role in ("", "_owner", "_service", "_reader"))
     fresh = {name: secrets.token_urlsafe(32) for name in ("secret_key", "redis_password", *databases)}
     fresh |= {name: secrets.token_hex(12) for name in ("pkcs11_user_pin", "pkcs11_so_pin")}
     fresh["encryption_key"] = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
-    if fresh.keys() - stored.keys():
-        stored = fresh | stored
-        write_json(path, stored)
+    with locked(path.with_suffix(".lock")):
+        stored = read_json(path)
+        if fresh.keys() - stored.keys():
+            stored = fresh | stored
+            write_json(path, stored)
     return stored
 
 

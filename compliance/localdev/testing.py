@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 from .console import StepFailed, say
 from .environment import has_own_tokens
@@ -77,18 +77,13 @@ def _own_run(servers: Servers) -> Iterator[dict[str, str]]:
             for name in environment:
                 if "DATABASE" in name and name.endswith("_URL"):
                     # Django prefixes the name with `test_`.
-                    environment[name] = with_suffix(environment[name], folder.name)
+                    parts = urlsplit(environment[name])
+                    environment[name] = parts._replace(path=f"{parts.path}_{folder.name}").geturl()
             environment |= {"REDIS_URL": redis.url(), "BROKER_URL": redis.url()}
             environment |= {"EVENT_ARCHIVE_DIR": str(archive)}
             yield environment if has_own_tokens(os.environ) else environment | softhsm.environment()
         finally:
             _clear(servers, folder)
-
-
-def with_suffix(url: str, suffix: str) -> str:
-    """Add `_suffix` to the name of the database at `url`."""
-    parts = urlsplit(url)
-    return urlunsplit(parts._replace(path=f"{parts.path}_{suffix}"))
 
 
 def _redis_in(servers: Servers, folder: Path) -> RedisServer:

@@ -8,7 +8,7 @@ import ipaddress
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 MAX_URL_LENGTH = 2048
 MAX_HOST_LENGTH = 253
@@ -110,7 +110,13 @@ def check_url(url: str, policy: UrlPolicy) -> Target:
         raise UrlRefused("must not carry a user name or password")
     if "#" in url:
         raise UrlRefused("must not carry a fragment")
-    target = Target(parts.scheme, parts.hostname or "", _port_of(parts))
+    try:
+        port = _DEFAULT_PORTS[parts.scheme] if parts.port is None else parts.port
+    except ValueError:
+        port = 0
+    if port == 0:
+        raise UrlRefused("has a port out of range; ports go from 1 to 65535")
+    target = Target(parts.scheme, parts.hostname or "", port)
     _check_host(target.host, parts.netloc, policy)
     return target
 
@@ -155,16 +161,6 @@ def _embedded(address: Address) -> list[Address]:
     return [ipaddress.IPv4Address(one & 0xFFFF_FFFF) for one in found]
 
 
-def _port_of(parts: SplitResult) -> int:
-    try:
-        port = _DEFAULT_PORTS[parts.scheme] if parts.port is None else parts.port
-    except ValueError:
-        port = 0
-    if port == 0:
-        raise UrlRefused("has a port out of range; ports go from 1 to 65535")
-    return port
-
-
 def _check_host(host: str, netloc: str, policy: UrlPolicy) -> None:
     if netloc.startswith("["):
         # The parser ignores what stands between the bracket and the port.
@@ -174,7 +170,12 @@ def _check_host(host: str, netloc: str, policy: UrlPolicy) -> None:
     elif _NUMBER.fullmatch(host.rpartition(".")[2] or host.rstrip(".").rpartition(".")[2]):
         _check_literal(ipaddress.IPv4Address, host, policy)
     else:
-        _check_name(host, policy)
+        labels = host.split(".")
+        if len(host) > MAX_HOST_LENGTH or not all(map(_LABEL.fullmatch, labels)):
+            raise UrlRefused("has no valid host name")
+        is_local = len(labels) == 1 or any(f".{host}".endswith(f".{name}") for name in _LOCAL_SUFFIXES)
+        if is_local and not policy.allow_private:
+            raise UrlRefused("must lead to a public host")
 
 
 def _check_literal(kind: type[Address], host: str, policy: UrlPolicy) -> None:
@@ -187,12 +188,3 @@ def _check_literal(kind: type[Address], host: str, policy: UrlPolicy) -> None:
         raise UrlRefused("must not name a network interface")
     if not is_allowed(address, policy):
         raise UrlRefused("must lead to a public address")
-
-
-def _check_name(host: str, policy: UrlPolicy) -> None:
-    labels = host.split(".")
-    if len(host) > MAX_HOST_LENGTH or not all(map(_LABEL.fullmatch, labels)):
-        raise UrlRefused("has no valid host name")
-    is_local = len(labels) == 1 or any(f".{host}".endswith(f".{name}") for name in _LOCAL_SUFFIXES)
-    if is_local and not policy.allow_private:
-        raise UrlRefused("must lead to a public host")

@@ -91,18 +91,15 @@ class SendingFailed(Exception):
     """The request could not be sent or answered; the text tells the webhook's owner why."""
 
 
-def post(url: str, *, body: bytes, headers: Mapping[str, str], options: RequestOptions) -> Outcome:
+def send(
+    url: str, *, body: bytes, headers: Mapping[str, str], options: RequestOptions, method: str = "POST"
+) -> Outcome:
     """Send `body` once, without redirects, proxies or credentials from the process's environment.
 
     `options.timeout_seconds` bounds everything from name resolution to the last byte. Faults of the receiver
     or the network are an `Outcome`, never an exception.
     """
-    return _Exchange("POST", url, body, headers, options, MAX_BODY_BYTES).outcome()
-
-
-def put(url: str, *, body: bytes, headers: Mapping[str, str], options: RequestOptions) -> Outcome:
-    """Send `body` as `post()` does, by PUT."""
-    return _Exchange("PUT", url, body, headers, options, MAX_BODY_BYTES).outcome()
+    return _Exchange(method, url, body, headers, options, MAX_BODY_BYTES).outcome()
 
 
 def fetch(
@@ -160,9 +157,17 @@ class _Exchange:
             self._error = None
         except (SendingFailed, UrlRefused) as failure:
             self._error = str(failure)
+        except LocationParseError:
+            self._error = "The URL can't be requested"
         except (HTTPError, HTTPException, OSError) as failure:
-            is_late = isinstance(failure.__cause__ or failure, TimeoutError)
-            self._error = str(self._timed_out()) if is_late else _explain(failure)
+            # Its type alone: the failure, kept by this frame, would keep the socket.
+            cause = type(failure.__cause__ or failure)
+            if issubclass(cause, TimeoutError):
+                self._error = str(self._timed_out())
+            elif issubclass(cause, ConnectionResetError | BrokenPipeError | IncompleteRead):
+                self._error = "Connection closed before a complete answer came"
+            else:
+                self._error = f"No valid HTTP answer: {cause.__name__}"
         finally:
             self._resources.close()
 
@@ -295,12 +300,3 @@ def _first_bytes(response: BaseHTTPResponse, most: int) -> bytes:
     finally:
         response.close()
     return found
-
-
-def _explain(failure: Exception) -> str:
-    if isinstance(failure, LocationParseError):
-        return "The URL can't be requested"
-    cause = failure.__cause__ or failure
-    if isinstance(cause, ConnectionResetError | BrokenPipeError | IncompleteRead):
-        return "Connection closed before a complete answer came"
-    return f"No valid HTTP answer: {type(cause).__name__}"

@@ -155,8 +155,7 @@ class SendingLoop(ABC, Generic[Claim, Result]):
             ((told,),) = sql.query("SELECT clock_timestamp()")
             self._told = told, time.monotonic()
             self._ask_at = time.monotonic() + ASK_SECONDS
-        self._record()
-        self._renew()
+        self._record_and_renew()
         self.upkeep()
         claimed = self.take()
         for claim in claimed:
@@ -191,29 +190,22 @@ class SendingLoop(ABC, Generic[Claim, Result]):
             self._trouble = trouble
         return not trouble
 
-    def _record(self) -> None:
+    def _record_and_renew(self) -> None:
         while not self._finished.empty():
             self._unrecorded.append(self._finished.get())
         if self._unrecorded:
             self._unrecorded, ended = self.record(self._unrecorded)
             for lease in ended:
                 self.in_flight.pop(lease, None)
-
-    def _renew(self) -> None:
         if time.monotonic() - self._renewed >= self.renew_seconds:
             self.renew(self.in_flight.values())
             self._renewed = time.monotonic()
 
     def _close(self, seconds: float) -> None:
         """Record what ends within `seconds`, and leave the rest to other senders at once."""
-
-        def keep() -> None:
-            self._record()
-            self._renew()
-
         until = time.monotonic() + seconds
         while self.in_flight and (left := until - time.monotonic()) > 0:
-            if self._try(keep):
+            if self._try(self._record_and_renew):
                 self._wait(min(left, 0.05))
             else:
                 time.sleep(min(left, RETRY_SECONDS))

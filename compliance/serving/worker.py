@@ -49,7 +49,7 @@ class LoopWorker(Worker):
 
     def run(self) -> None:
         """Serve until gunicorn ends the worker or is gone, or the process of the views has ended."""
-        environments.limit_process(environments.SERVING_SECONDS)
+        environments.AnswerLimit.of_process = environments.SERVING_SECONDS
         site: Site = self.wsgi
         views = DjangoProcess.fork(
             site.application, threads=settings.WEB_THREADS, inherited=[one.fileno() for one in self.sockets]

@@ -13,19 +13,15 @@ hsm = Section("HSM")
 PKCS11_MODULE: str = hsm.text("PKCS11_MODULE", "")
 
 
-def _token(environment: str) -> dict[str, str]:
-    upper = environment.upper()
-    return {
+PKCS11_TOKENS: dict[str, dict[str, str]] = {
+    name: {
         "label": hsm.text(
-            f"PKCS11_{upper}_TOKEN",
-            f"{SERVICE_NAME}-{environment}",
-            default_is=f"<SERVICE_NAME>-{environment}",
+            f"PKCS11_{name.upper()}_TOKEN", f"{SERVICE_NAME}-{name}", default_is=f"<SERVICE_NAME>-{name}"
         ),
-        "pin": hsm.text(f"PKCS11_{upper}_PIN", "", secret=True),
+        "pin": hsm.text(f"PKCS11_{name.upper()}_PIN", "", secret=True),
     }
-
-
-PKCS11_TOKENS: dict[str, dict[str, str]] = {"live": _token("live"), "test": _token("test")}
+    for name in ("live", "test")
+}
 PKCS11_SHARDS: int = hsm.integer("PKCS11_SHARDS", 64, least=0, most=100)
 PKCS11_SO_PIN: str = hsm.text("PKCS11_SO_PIN", "", secret=True)
 PKCS11_HOSTS: int = hsm.integer("PKCS11_HOSTS", 0, least=0)

@@ -100,18 +100,14 @@ for _alias in _VARIABLES:
     DATABASES[f"{_alias}_auditor"] = _direct | _own
 
 
-def _owner(name: str) -> dict[str, Any]:
-    """Credentials of the role that owns the tables; empty where DATABASE_URL's role owns them itself."""
-    url = section.text(name, "", secret=True, default_is="the service's role")
-    config = _parsed(name, url) if url else {}
-    return {field: config[field] for field in ("USER", "PASSWORD", "HOST", "PORT") if config}
+# Of the role that owns the tables, for migrations and grants; empty where the service's own role does.
+DATABASE_OWNERS: dict[str, dict[str, Any]] = {}
+for _alias, (_prefix, _) in _VARIABLES.items():
+    _url = section.text(f"{_prefix}_OWNER_URL", "", secret=True, default_is="the service's role")
+    _config = _parsed(f"{_prefix}_OWNER_URL", _url) if _url else {}
+    _names = ("USER", "PASSWORD", "HOST", "PORT") if _url else ()
+    DATABASE_OWNERS[_alias] = {name: _config[name] for name in _names}
 
-
-# For migrations and grants only.
-DATABASE_OWNERS = {
-    "default": _owner("DATABASE_OWNER_URL"),
-    "test": _owner("TEST_DATABASE_OWNER_URL"),
-}
 DATABASE_READER: str = section.text(
     "DATABASE_READER", f"{SERVICE_NAME}_reader", default_is="<SERVICE_NAME>_reader"
 )

@@ -44,19 +44,20 @@ STREAM_TIMEOUT_SECONDS: float = 30.0
 limits = Section("Rate limits and proxies")
 
 
-def _limit(name: str, default: int) -> int:
-    limit: int = limits.integer(f"RATE_LIMIT_{name}", default, unit="requests per 60 s", least=1)
-    return limit
-
-
+_DEFAULTS = {
+    "verify": 100,
+    "public": 6_000,
+    "key": 6_000,
+    "events": 120_000,
+    "gateway": 120_000,
+    "unauthenticated": 600,
+    "sign_in": 20,
+}
 RATE_LIMITS: dict[str, int] = {
-    "verify": _limit("VERIFY", 100),
-    "public": _limit("PUBLIC", 6_000),
-    "key": _limit("KEY", 6_000),
-    "events": _limit("EVENTS", 120_000),
-    "gateway": _limit("GATEWAY", 120_000),
-    "unauthenticated": _limit("UNAUTHENTICATED", 600),
-    "sign_in": _limit("SIGN_IN", 20),
+    **{
+        name: limits.integer(f"RATE_LIMIT_{name.upper()}", default, unit="requests per 60 s", least=1)
+        for name, default in _DEFAULTS.items()
+    },
     "sign_in_entries": limits.integer("RATE_LIMIT_SIGN_IN_ENTRIES", 10, unit="entries per 60 s", least=1),
     "octets": limits.integer("QUOTA_OCTETS", 50_000_000_000, unit="octets per 24 h", least=1),
     "pool_keys": 20,  # keys that a tenant takes before the pool's last half is closed to it

@@ -1,9 +1,8 @@
 """Asking PostgreSQL and Redis, alike for code that runs in the event loop and in a thread."""
 
 import asyncio
-from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from django.core.exceptions import SynchronousOnlyOperation
@@ -16,6 +15,7 @@ from compliance.stores.async_postgres import AsyncReader, Query, Rows
 from compliance.stores.redis import AsyncClient, Command
 
 Outcome = TypeVar("Outcome")
+_timed = partial(metrics.timed, metrics.REDIS_SECONDS, metrics.REDIS_ERRORS, "proofs")
 Answers = list[Any] | RedisError
 """The answers to commands, in order, or the error for which there are none."""
 
@@ -27,26 +27,19 @@ class Answered(NamedTuple):
     answers: Answers
 
 
-class Asker(ABC):
-    """The current environment's database, and Redis."""
-
-    @abstractmethod
-    async def ask(self, queries: Sequence[Query] = (), commands: Sequence[Command] = ()) -> Answered:
-        """Ask statements, which only read and may be asked twice, and send commands.
-
-        Raises: Django's errors of the database; what Redis met is in the answers.
-        """
-
-
-class ThreadAsker(Asker):
+class ThreadAsker:
     """Asks over Django's connections and those of the thread; what awaits it never waits (`run`)."""
 
     async def ask(self, queries: Sequence[Query] = (), commands: Sequence[Command] = ()) -> Answered:
+        """Ask statements, which only read and may be asked twice, and send commands in one round trip.
+
+        Raises: Django's errors of the database; what Redis met is in the answers.
+        """
         rows = sql.read_again(lambda: [sql.asked(*query) for query in queries]) if queries else []
         return Answered(rows, answers_to(commands))
 
 
-class LoopAsker(Asker):
+class LoopAsker:
     """Asks over connections of the event loop, for one caller at a time, PostgreSQL and Redis at once."""
 
     def __init__(self, environment: Environment) -> None:
@@ -54,7 +47,7 @@ class LoopAsker(Asker):
         self._client = AsyncClient()
         self._has_sent = False
 
-    async def run(self, work: Callable[[Asker], Awaitable[Outcome]]) -> Outcome:
+    async def run(self, work: Callable[["Asker"], Awaitable[Outcome]]) -> Outcome:
         """Return the outcome of the work. Raises: what the work raises.
 
         SynchronousOnlyOperation, of work that used the ORM, becomes a RuntimeError if commands were sent by
@@ -69,23 +62,22 @@ class LoopAsker(Asker):
             raise
 
     async def ask(self, queries: Sequence[Query] = (), commands: Sequence[Command] = ()) -> Answered:
-        if not commands:
-            return Answered(await self._rows(queries), [])
-        self._has_sent = True
-        answers = asyncio.get_running_loop().create_task(self._answers_to(commands))
+        """As `ThreadAsker.ask()`."""
+        answering = None
+        if commands:
+            self._has_sent = True
+            answering = asyncio.get_running_loop().create_task(self._answers_to(commands))
         try:
-            rows = await self._rows(queries)
+            rows = [await self._reader.rows(query) for query in queries]
         finally:
-            await asyncio.wait([answers])
-        return Answered(rows, answers.result())
+            if answering is not None:
+                await asyncio.wait([answering])
+        return Answered(rows, [] if answering is None else answering.result())
 
     async def close(self) -> None:
         """Close the connections."""
         await self._reader.close()
         await self._client.close()
-
-    async def _rows(self, queries: Sequence[Query]) -> list[Rows]:
-        return [await self._reader.rows(query) for query in queries]
 
     async def _answers_to(self, commands: Sequence[Command]) -> Answers:
         try:
@@ -93,6 +85,10 @@ class LoopAsker(Asker):
                 return redis.checked(await self._client.together(commands))
         except RedisError as error:
             return error
+
+
+Asker = ThreadAsker | LoopAsker
+"""The current environment's database, and Redis."""
 
 
 def run(work: Coroutine[Any, Any, Outcome]) -> Outcome:
@@ -115,7 +111,3 @@ def answers_to(commands: Sequence[Command]) -> Answers:
             return redis.checked(redis.together(commands))
     except RedisError as error:
         return error
-
-
-def _timed() -> AbstractContextManager[None]:
-    return metrics.timed(metrics.REDIS_SECONDS, metrics.REDIS_ERRORS, "proofs")

@@ -108,16 +108,13 @@ class Jobs(Generic[Job]):
     phases: Callable[[Job], Sequence[JobPhase[Job]]]
     finish: Callable[[Job, datetime], object]
 
-    @property
-    def _jobs(self) -> Any:
-        return self.model._default_manager
-
     def advance(self, *, job_id: Any, now: datetime) -> bool:
         """Work on a portion of a job, or finish it; return whether to go on at once. Safe to run twice.
 
         Raises: Unavailable, and OperationalError if the database is away or a lock is not had in time.
         """
-        job = self._jobs.unfinished().filter(id=job_id).first()
+        jobs: Any = self.model._default_manager
+        job = jobs.unfinished().filter(id=job_id).first()
         if job is None:
             return False
         for phase in self.phases(job):
@@ -153,6 +150,5 @@ class Jobs(Generic[Job]):
 
     def sweep(self, *, now: datetime) -> int:
         """Have idle jobs gone on with, whose process died or which wait; return how many."""
-        return sum(
-            enqueue(self.task, job_id=str(one)) for one in self._jobs.idle(now).values_list("id", flat=True)
-        )
+        jobs: Any = self.model._default_manager
+        return sum(enqueue(self.task, job_id=str(one.pk)) for one in jobs.idle(now).only("id"))

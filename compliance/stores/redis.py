@@ -43,7 +43,7 @@ class Script:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._digest = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+        self.digest = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
     @metrics.timed(metrics.REDIS_SECONDS, metrics.REDIS_ERRORS, "script")
     def run(self, *calls: Sequence[Any]) -> list[Any]:
@@ -51,7 +51,7 @@ class Script:
 
         A call is the number of keys, then the keys, then the arguments. Raises: RedisError.
         """
-        answers = together([self.by_digest(call) for call in calls])
+        answers = together([("EVALSHA", self.digest, *call) for call in calls])
         if unknown := self.of_unknown(calls, answers):
             answers = _filled(answers, together(unknown))
         return checked(answers)
@@ -59,10 +59,6 @@ class Script:
     def __call__(self, *, keys: Sequence[str], args: Sequence[Any]) -> Any:
         """Run the script once and return its answer. Raises: RedisError."""
         return self.run((len(keys), *keys, *args))[0]
-
-    def by_digest(self, call: Sequence[Any]) -> Command:
-        """The command for a server that knows the script."""
-        return ("EVALSHA", self._digest, *call)
 
     def of_unknown(self, calls: Sequence[Sequence[Any]], answers: Sequence[Any]) -> list[Command]:
         """The commands, with the whole script, of the calls that a server refused as it does not know it."""
@@ -109,7 +105,7 @@ class AsyncClient:
 
     async def run(self, script: Script, *calls: Sequence[Any]) -> list[Any]:
         """As `Script.run()`."""
-        answers = await self.together([script.by_digest(call) for call in calls])
+        answers = await self.together([("EVALSHA", script.digest, *call) for call in calls])
         if unknown := script.of_unknown(calls, answers):
             answers = _filled(answers, await self.together(unknown))
         return checked(answers)
@@ -130,12 +126,6 @@ def together(commands: Sequence[Command]) -> list[Any]:
         for command in commands:
             pipeline.execute_command(*command)  # type: ignore[no-untyped-call]
         return pipeline.execute(raise_on_error=False)
-
-
-def values_of(keys: Sequence[str]) -> list[bytes | None]:
-    """The values of the keys, in order. Raises: RedisError."""
-    found: list[Any] = client().mget(keys) if keys else []
-    return found
 
 
 def _filled(answers: Sequence[Any], others: Iterable[Any]) -> list[Any]:

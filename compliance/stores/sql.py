@@ -141,15 +141,10 @@ def read_together(*questions: Question) -> list[list[Any]]:
     ]
 
 
-def insert(row: Model) -> None:
-    """Insert a new row of a model that makes its keys itself, by a prepared statement and without hooks."""
-    insert_all([row])
+def insert(*rows: Model) -> None:
+    """Insert new rows of one model that makes its keys itself, by prepared statements and without hooks.
 
-
-def insert_all(rows: Sequence[Model]) -> None:
-    """As `insert`, for rows of one model in their order; several share a statement, in groups of a few sizes.
-
-    All of it is written only inside a transaction.
+    In their order; several share a statement, in groups of a few sizes: all of it only inside a transaction.
     """
     begin = 0
     while begin < len(rows):

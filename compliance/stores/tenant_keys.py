@@ -5,7 +5,7 @@ takes place on the nodes that hold both rows, and an update asks the one node th
 all nodes it would wait for every other update of that kind, while its transaction holds locks.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.db import models
 from django.db.models.lookups import Exact
@@ -25,6 +25,12 @@ class TenantRow(models.Model):
 class ComparesTenants(models.ForeignKey[Any, Any]):
     """The base of the fields. To migrations they are Django's own: the column is the same."""
 
+    shown_as: ClassVar[str]
+
+    def deconstruct(self) -> Any:
+        name, _, args, kwargs = super().deconstruct()
+        return name, self.shown_as, args, kwargs
+
     def get_extra_restriction(self, alias: str | None, related_alias: str | None) -> Any:
         """Return the condition that Django adds to a join; `alias` is the table referred to."""
         ours: Any = self.model._meta.get_field("tenant")
@@ -35,14 +41,10 @@ class ComparesTenants(models.ForeignKey[Any, Any]):
 class TenantForeignKey(ComparesTenants):
     """As a ForeignKey, to a row of the same tenant."""
 
-    def deconstruct(self) -> Any:
-        name, _, args, kwargs = super().deconstruct()
-        return name, "django.db.models.ForeignKey", args, kwargs
+    shown_as = "django.db.models.ForeignKey"
 
 
 class TenantOneToOneField(ComparesTenants, models.OneToOneField[Any, Any]):
     """As a OneToOneField, with a row of the same tenant."""
 
-    def deconstruct(self) -> Any:
-        name, _, args, kwargs = super().deconstruct()
-        return name, "django.db.models.OneToOneField", args, kwargs
+    shown_as = "django.db.models.OneToOneField"

@@ -38,11 +38,6 @@ def wake(channel: Channel) -> None:
     tell(lambda: redis.client().publish(redis.key(*channel), b"1"))
 
 
-def wake_on_commit(channel: Channel) -> None:
-    """Wake the current environment's listeners once its transaction has committed."""
-    environments.on_commit(lambda: wake(channel))
-
-
 def listen(
     channels: Sequence[Channel], environment: Environment, wake: Callable[[], None], stopping: threading.Event
 ) -> None:
@@ -70,11 +65,6 @@ def mark_alive(channel: Channel) -> None:
 def is_alive(channel: Channel) -> bool:
     """Return whether such a process of the current environment runs; raises `RedisError`."""
     return bool(redis.client().exists(redis.key(*channel, "alive")))
-
-
-def ask_for_on_commit(task: str) -> None:
-    """Ask for a task once the current environment's transaction has committed."""
-    environments.on_commit(lambda: ask_for(task))
 
 
 def ask_for(task: str) -> None:

@@ -35,21 +35,18 @@ def keeps_prepared_statements(program: Path) -> bool:
 
 
 @dataclass(frozen=True)
-class PgBouncer:
+class PgBouncer(processes.Daemon):
     """One pooler in `folder` for all databases of the server on `server_port`; its pools hold `size` each."""
+
+    title = "PgBouncer"
+    pid_name = "pgbouncer.pid"
+    stop_steps = STOP
 
     folder: Path
     ports: Path
     server_port: int
     roles: Sequence[DatabaseRole]
     size: int = 20
-
-    @property
-    def pid_file(self) -> Path:
-        return self.folder / "pgbouncer.pid"
-
-    def running(self) -> int | None:
-        return processes.running(self.pid_file)
 
     def port(self) -> int:
         """Return the port of the running or the last pooler; 0 before the first start."""
@@ -85,10 +82,6 @@ class PgBouncer:
         if child.poll() is not None or not self._answers():
             raise StepFailed("PgBouncer did not start", hint=f"read {log}")
         return True
-
-    def stop(self) -> bool:
-        """Stop the pooler; return whether it ran."""
-        return processes.stop(self.pid_file, "PgBouncer", steps=STOP)
 
     def _answers(self) -> bool:
         try:

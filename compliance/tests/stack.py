@@ -47,7 +47,7 @@ class Stack:
 
     @property
     def servers(self) -> Servers:
-        return Servers(Layout(root=Path(settings.BASE_DIR), local=self.folder))
+        return Servers(Layout(local=self.folder))
 
     def stop(self, server: str) -> None:
         """Stop the data server `postgres` or `redis`."""

@@ -11,10 +11,10 @@ import zipfile
 from pathlib import Path
 
 from compliance.localdev.console import StepFailed, complain, say
-from compliance.localdev.layout import find_layout
+from compliance.localdev.layout import Layout
 
 PIN = Path(__file__).with_name("helm.txt")
-PROGRAM = find_layout().local / "tools" / "helm"
+PROGRAM = Layout().local / "tools" / "helm"
 
 
 def program() -> str | None:

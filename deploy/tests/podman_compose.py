@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 from compliance.localdev.console import StepFailed, complain, say
-from compliance.localdev.layout import find_layout
+from compliance.localdev.layout import Layout
 
 PINS = Path(__file__).with_name("podman-compose.txt")
-FOLDER = find_layout().local / "tools" / "podman-compose"
+FOLDER = Layout().local / "tools" / "podman-compose"
 PROGRAM = FOLDER / "podman_compose.py"
 
 

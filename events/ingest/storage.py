@@ -86,9 +86,9 @@ def _insert_on_citus(events: Sequence[ScoredEvent], risks: Mapping[str, float]) 
     for event in events:
         by_tenant[event.tenant_id].append(event)
     with environments.atomic():
-        sql.insert_all([_as_model(event) for event in events])
+        sql.insert(*(_as_model(event) for event in events))
         opened = [event for event in events if event.risk_band != RiskBand.LOW]
-        sql.insert_all([OpenEvent(**_open_event(event)) for event in opened])
+        sql.insert(*(OpenEvent(**_open_event(event)) for event in opened))
         for tenant, own in by_tenant.items():
             if risen := _risen(own, risks):
                 sql.prepared_write(RAISE_RISKS_OF_TENANT, risen | {"tenant": tenant})

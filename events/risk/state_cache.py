@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import accumulate
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -179,7 +180,7 @@ def _keys(agent_ids: Iterable[str]) -> list[str]:
 
 
 def _read(agent_ids: Collection[str]) -> dict[str, CachedState]:
-    answers = redis.values_of(_keys(agent_ids))
+    answers: Any = redis.client().mget(_keys(agent_ids)) if agent_ids else []
     return {
         agent_id: CachedState(held[TAG:], held[:TAG]) if held else NOTHING
         for agent_id, held in zip(agent_ids, answers, strict=True)

@@ -23,7 +23,7 @@ from compliance.api.pagination import Feed
 from compliance.api.rest.renderers import dumps
 from compliance.core import environments
 from compliance.outbound.addresses import UrlPolicy
-from compliance.outbound.http_client import RequestOptions, put
+from compliance.outbound.http_client import RequestOptions, send
 from compliance.outbound.tls_stream import send_over_tls
 from compliance.stores.session_locks import TurnLock, locked
 from events.models import BehaviorEvent
@@ -69,7 +69,9 @@ def _to_bucket(source: str, start: UUID, records: Sequence[dict[str, Any]], now:
     key = f"{environments.current().value}/{source}/{start.hex}.ndjson"
     url = f"{settings.STREAM_S3_URL.rstrip('/')}/{key}"
     body = b"".join(dumps(one) + b"\n" for one in records)
-    outcome = put(url, body=body, headers=signed_headers(url, body, now=now), options=_options())
+    outcome = send(
+        url, body=body, headers=signed_headers(url, body, now=now), options=_options(), method="PUT"
+    )
     if outcome.succeeded:
         return ""
     return outcome.error or f"The bucket answered {outcome.response_status}: {outcome.response_body}"

@@ -8,7 +8,7 @@ import pytest
 from django.conf import settings
 
 from compliance.localdev.console import StepFailed
-from compliance.localdev.layout import find_layout
+from compliance.localdev.layout import Layout
 from deploy.tests.programs import output_of, program
 from ops.tests.cluster.configurations import CAPS, NodeAddress, WebAddress, haproxy, patroni
 from ops.tests.cluster.programs import find_programs
@@ -59,7 +59,7 @@ QUICK = ("--minutes", "3", "--rate", "200", "--agents", "20", "--revocations", "
 @pytest.mark.long
 def test_killed_programs_break_no_promise() -> None:
     try:
-        find_programs(find_layout())
+        find_programs(Layout())
     except StepFailed as failure:
         pytest.skip(failure.message)
 

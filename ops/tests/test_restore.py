@@ -11,7 +11,7 @@ import pytest
 from pytest_django.plugin import DjangoDbBlocker
 
 from compliance.localdev.console import StepFailed
-from compliance.localdev.layout import find_layout
+from compliance.localdev.layout import Layout
 from compliance.localdev.servers.servers import Servers
 from ops.tests.restoring.backups import Backups
 from ops.tests.restoring.barman import find_barman
@@ -57,7 +57,7 @@ class Lost:
 
 @pytest.fixture(scope="module")
 def lost(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: DjangoDbBlocker) -> Iterator[Lost]:
-    folder, servers = tmp_path_factory.mktemp("restore"), Servers(find_layout())
+    folder, servers = tmp_path_factory.mktemp("restore"), Servers(Layout())
     site = Site(servers, folder / "lost")
     with django_db_blocker.unblock():
         try:

@@ -68,7 +68,7 @@ def push(stream: ClaimedStream, signal: Signal) -> Outcome:
         headers["Authorization"] = stream.authorization
     options = RequestOptions(url_policy(), settings.SIGNALS_TIMEOUT_SECONDS, settings.WEBHOOK_CA_FILE or None)
     body = signal.token.encode()
-    return http_client.post(stream.row.endpoint_url, body=body, headers=headers, options=options)
+    return http_client.send(stream.row.endpoint_url, body=body, headers=headers, options=options)
 
 
 def _error_code(outcome: Outcome) -> str | None:

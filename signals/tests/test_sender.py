@@ -94,7 +94,7 @@ def test_sealing_wakes_the_sender(tenant: Tenant, settings: Any) -> None:
         with at_work():
             # What the start itself finds has then been sent.
             streams.request_verification(tenant_id=tenant.id, stream_id=stream.id, actor=ACTOR, now=now())
-            assert brings(lambda: wakeups.wake_on_commit(wakeups.SIGNALS), receiver)
+            assert brings(lambda: wakeups.wake(wakeups.SIGNALS), receiver)
 
             assert brings(seal_an_entry, receiver)
 

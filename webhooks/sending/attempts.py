@@ -90,4 +90,4 @@ def send(attempt: ClaimedAttempt) -> Outcome:
     }
     ca_file = settings.WEBHOOK_CA_FILE or None
     options = RequestOptions(url_policy(), settings.WEBHOOK_TIMEOUT_SECONDS, ca_file)
-    return http_client.post(attempt.url, body=body, headers=headers, options=options)
+    return http_client.send(attempt.url, body=body, headers=headers, options=options)

@@ -201,7 +201,7 @@ def post(url: str, header: str | None, previous: str | None = None) -> Outcome:
         headers["X-Service-Signature"] = header
     if previous is not None:
         headers["X-Service-Signature-Previous"] = previous
-    return http_client.post(url, body=BODY, headers=headers, options=OPTIONS)
+    return http_client.send(url, body=BODY, headers=headers, options=OPTIONS)
 
 
 def test_receiver_takes_the_authentic_and_refuses_the_rest(tmp_path: Path) -> None:

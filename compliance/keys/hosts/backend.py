@@ -51,7 +51,7 @@ class KeyHostClient:
         self.number = number
         self._folder, self._environment = folder, environment
         self.reset_after_fork()
-        base.reset_in_children(self)
+        base.reset_in_children.add(self)
 
     def reset_after_fork(self) -> None:
         self.breaker = CircuitBreaker(

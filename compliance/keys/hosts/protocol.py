@@ -18,6 +18,7 @@ from compliance.keys import base
 from compliance.keys.pkcs11 import operations, wrapping
 from compliance.keys.pkcs11.backend import Pkcs11Backend
 
+SOCKET: Final = "host-{}.sock"
 MAX_REQUEST: Final = 64 * 1024
 MAX_RESPONSE: Final = 64 * 1024 * 1024  # for a listing of 100,000 keys
 _CREDENTIALS: Final = struct.Struct("3i")
@@ -120,7 +121,7 @@ def listen(folder: Path, number: int, *, backlog: int) -> socket.socket:
     """Listen in place of a host that has died; the socket's name appears once it listens."""
     make_folder(folder)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    temporary = f".{socket_name(number)}.{os.getpid()}"
+    temporary = f".{SOCKET.format(number)}.{os.getpid()}"
     before = os.umask(0o177)
     try:
         with _short_path(folder, temporary) as path:
@@ -128,13 +129,13 @@ def listen(folder: Path, number: int, *, backlog: int) -> socket.socket:
     finally:
         os.umask(before)
     listener.listen(backlog)
-    (folder / temporary).replace(folder / socket_name(number))
+    (folder / temporary).replace(folder / SOCKET.format(number))
     return listener
 
 
 def connect(folder: Path, number: int, *, timeout: float) -> socket.socket:
     """Connect to a host of this user; raises OSError."""
-    with _short_path(folder, socket_name(number)) as path:
+    with _short_path(folder, SOCKET.format(number)) as path:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             connection.settimeout(timeout)
@@ -144,10 +145,6 @@ def connect(folder: Path, number: int, *, timeout: float) -> socket.socket:
             connection.close()
             raise
     return connection
-
-
-def socket_name(number: int) -> str:
-    return f"host-{number}.sock"
 
 
 def make_folder(folder: Path) -> None:

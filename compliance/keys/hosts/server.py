@@ -61,7 +61,7 @@ class KeyHostServer:
             with protocol.listen(self._folder, self._number, backlog=BACKLOG) as listener:
                 logger.info("Key host %d serves", self._number)
                 self._accept(listener)
-            (self._folder / protocol.socket_name(self._number)).unlink(missing_ok=True)
+            (self._folder / protocol.SOCKET.format(self._number)).unlink(missing_ok=True)
             self._module.close()
             time.sleep(LAST_RESPONSES_SECONDS)
             faulthandler.cancel_dump_traceback_later()

@@ -74,7 +74,7 @@ class Pkcs11Backend(KeyBackend):
         self._config = main
         self._tokens = {main.label: TokenSessions(module, main)}
         self.reset_after_fork()
-        reset_in_children(self)
+        reset_in_children.add(self)
 
     def reset_after_fork(self) -> None:
         self._lock = threading.Lock()
@@ -98,7 +98,7 @@ class Pkcs11Backend(KeyBackend):
         threads, seconds = self.calls, timeout or CALL_TIMEOUT
         if is_slow:
             threads, seconds = self._generations, GENERATE_TIMEOUT
-        if not self._module.is_started:
+        if self._module.library is None:
             seconds = max(seconds, START_TIMEOUT)
         try:
             with metrics.counted(metrics.HSM_CALLS, metrics.HSM_SECONDS, operation.__name__):

@@ -19,8 +19,7 @@ from ctypes import c_ulong
 from pathlib import Path
 from typing import Final
 
-from pkcs11 import PKCS11Error, Slot, Token, TokenFlag, _pkcs11
-from pkcs11.exceptions import MultipleTokensReturned, NoSuchToken
+from pkcs11 import PKCS11Error, Token, TokenFlag, _pkcs11
 
 from compliance.keys.base import KeyServiceNotConfigured, KeyServiceUnavailable, reset_in_children
 from compliance.keys.pkcs11.softhsm import mend_tokens
@@ -53,17 +52,8 @@ class SharedLock:
                 if self._exclusive:
                     self._condition.notify_all()
 
-    @contextmanager
-    def exclusive(self, timeout: float) -> Iterator[None]:
-        """Hold the lock alone; raises `LockTimeout`."""
-        self.acquire_exclusive(timeout)
-        try:
-            yield
-        finally:
-            self.release_exclusive()
-
     def acquire_exclusive(self, timeout: float) -> None:
-        """Keep new holders out and wait until the present ones have left; raises `LockTimeout`."""
+        """Hold the lock alone: keep new holders out, wait for the present ones; raises `LockTimeout`."""
         deadline = time.monotonic() + timeout
         with self._condition:
             if not self._condition.wait_for(lambda: not self._exclusive, timeout):
@@ -157,135 +147,106 @@ class Pkcs11Module:
         self.epoch = 0
         self.restart_seconds = 0.0
         self._functions: _FunctionList | None = None
-        self._library: _InitialisedLibrary | None = None
+        self.library: _InitialisedLibrary | None = None  # while the module is started
         self._tokens: dict[str, list[Token]] = {}
         self._is_unusable = False
         self.calls = SharedLock()
         self._load_lock = threading.Lock()
-        reset_in_children(self)
-
-    @property
-    def is_started(self) -> bool:
-        return self._library is not None
+        reset_in_children.add(self)
 
     @contextmanager
     def entered(self) -> Iterator[int]:
         """Start the module if needed, and keep it from restarts inside; yields the epoch, raises 503s."""
-        if self._library is None:
+        if self.library is None:
             self.restart(seen_epoch=self.epoch)
         try:
             with self.calls.shared(ENTRY_TIMEOUT):
+                if self.library is None:
+                    raise KeyServiceUnavailable
                 yield self.epoch
         except LockTimeout as error:
             raise KeyServiceUnavailable from error
-
-    def find_token(self, label: str) -> Token:
-        """Return the token with this label, else raise PKCS11Error. Call inside `entered()`."""
-        found = self.tokens().get(label, [])
-        if len(found) != 1:
-            raise MultipleTokensReturned if found else NoSuchToken
-        return found[0]
 
     def tokens(self) -> dict[str, list[Token]]:
         """Return the initialised tokens by label, as of the module's start. Call inside `entered()`."""
         # Read once: asking every slot for each of a hundred tokens would take seconds.
         if not self._tokens:
             found: dict[str, list[Token]] = {}
-            for token in self._opened().get_tokens():
+            for token in self.library.get_tokens() if self.library else ():
                 if token.flags & TokenFlag.TOKEN_INITIALIZED:
                     found.setdefault(token.label, []).append(token)
             self._tokens = found
         return self._tokens
 
-    def slots(self) -> list[Slot]:
-        """Return every slot that has a token, initialised or not. Call inside `entered()`."""
-        return list(self._opened().get_slots(token_present=True))
-
-    def init_token(self, slot: Slot, label: bytes, so_pin: str) -> None:
-        """Initialise a slot's token, with a label of 32 octets; raises `KeyServiceUnavailable`."""
-        pin = so_pin.encode()
-        result = self._load().C_InitToken(slot.slot_id, pin, len(pin), label)
-        if result != CKR_OK:
-            logger.error("C_InitToken returned 0x%x", result)
-            raise KeyServiceUnavailable
-
     def restart(self, *, seen_epoch: int) -> None:
         """Finalise and initialise, unless another thread has since `seen_epoch`; raises as `entered()`."""
-        functions = self._load()
+        functions = self.functions()
         try:
-            with self.calls.exclusive(DRAIN_TIMEOUT):
-                if self.epoch != seen_epoch:
-                    return
-                began = time.monotonic()
-                self._forget()
-                with startup_lock(self.path):
-                    mend_tokens(self.path)
-                    functions.C_Finalize(None)  # fails at a first start, when there is nothing to finalise
-                    result = functions.C_Initialize(ctypes.byref(_InitializeArgs(flags=CKF_OS_LOCKING_OK)))
-                if result != CKR_OK:
-                    logger.warning("C_Initialize of %s returned 0x%x", self.path, result)
-                    raise KeyServiceUnavailable
-                self._library = _InitialisedLibrary(self.path)
-                self.restart_seconds = time.monotonic() - began
+            self.calls.acquire_exclusive(DRAIN_TIMEOUT)
         except LockTimeout as error:
             logger.warning("PKCS#11 module not restarted: %s", error)
             raise KeyServiceUnavailable from error
+        try:
+            if self.epoch != seen_epoch:
+                return
+            began = time.monotonic()
+            self.epoch, self.library, self._tokens = self.epoch + 1, None, {}
+            with startup_lock(self.path):
+                mend_tokens(self.path)
+                functions.C_Finalize(None)  # fails at a first start, when there is nothing to finalise
+                result = functions.C_Initialize(ctypes.byref(_InitializeArgs(flags=CKF_OS_LOCKING_OK)))
+            if result != CKR_OK:
+                logger.warning("C_Initialize of %s returned 0x%x", self.path, result)
+                raise KeyServiceUnavailable
+            self.library = _InitialisedLibrary(self.path)
+            self.restart_seconds = time.monotonic() - began
         except PKCS11Error as error:
             logger.warning("PKCS#11 module %s does not answer: %s", self.path, type(error).__name__)
             raise KeyServiceUnavailable from error
+        finally:
+            self.calls.release_exclusive()
 
-    def _forget(self) -> None:
-        self.epoch += 1
-        self._library = None
-        self._tokens = {}
-
-    def _opened(self) -> _InitialisedLibrary:
-        if self._library is None:
-            raise KeyServiceUnavailable
-        return self._library
-
-    def _load(self) -> _FunctionList:
+    def functions(self) -> _FunctionList:
+        """Return the module's own functions, loaded at the first call; raises as `entered()`."""
         if self._is_unusable:
             logger.error("PKCS#11 module unusable: this process was forked while a call was in flight")
             raise KeyServiceUnavailable
         with self._load_lock:
-            if self._functions is None:
-                self._functions = _load_functions(self.path)
-                atexit.register(self.close)
+            if self._functions is not None:
+                return self._functions
+            pointer, result = ctypes.POINTER(_FunctionList)(), None
+            fault = "it names no PKCS#11 module"
+            if self.path:
+                try:
+                    result = ctypes.CDLL(self.path).C_GetFunctionList(ctypes.byref(pointer))
+                    fault = f"C_GetFunctionList returned 0x{result:x}"
+                except (OSError, AttributeError) as error:
+                    fault = str(error)
+            if result != CKR_OK:
+                logger.error("KMS not configured: PKCS11_MODULE cannot be used: %s", fault)
+                raise KeyServiceNotConfigured
+            self._functions = pointer.contents
+            atexit.register(self.close)
             return self._functions
 
     def reset_after_fork(self) -> None:
         """Drop what belongs to the parent; the next call initialises the module for this process."""
         # The child's copy of the module may hold a lock that nobody will release.
         self._is_unusable = self._is_unusable or self.calls.holders > 0
-        self._forget()
+        self.epoch, self.library, self._tokens = self.epoch + 1, None, {}
         self.calls = SharedLock()
         self._load_lock = threading.Lock()
 
     def close(self) -> None:
         """Finalise the module at the end of the process, unless calls are in flight."""
-        if self._library is None or self._functions is None:
+        if self.library is None or self._functions is None:
             return
         try:
             self.calls.acquire_exclusive(CLOSE_TIMEOUT)
         except LockTimeout:
             return
-        self._library = None
+        self.library = None
         self._functions.C_Finalize(None)
-
-
-def _load_functions(path: str) -> _FunctionList:
-    pointer, fault = ctypes.POINTER(_FunctionList)(), "no PKCS#11 module is named"
-    try:
-        result = ctypes.CDLL(path).C_GetFunctionList(ctypes.byref(pointer)) if path else None
-        if result:
-            fault = f"C_GetFunctionList returned 0x{result:x}"
-    except (OSError, AttributeError) as error:
-        result, fault = None, str(error)
-    if result != CKR_OK:
-        logger.error("KMS not configured: PKCS11_MODULE cannot be used: %s", fault)
-        raise KeyServiceNotConfigured
-    return pointer.contents
 
 
 _modules: dict[str, Pkcs11Module] = {}

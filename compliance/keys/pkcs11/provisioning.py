@@ -13,7 +13,7 @@ from pkcs11 import PKCS11Error, TokenFlag
 
 from compliance.core.errors import Unavailable
 from compliance.keys.base import LABEL_OCTETS, KeyServiceNotConfigured, KeyServiceUnavailable
-from compliance.keys.pkcs11.module import Pkcs11Module, module_at, startup_lock
+from compliance.keys.pkcs11.module import CKR_OK, Pkcs11Module, module_at, startup_lock
 
 logger = logging.getLogger(__name__)
 
@@ -40,13 +40,17 @@ def make_tokens(module: Pkcs11Module, labels: list[str], *, so_pin: str, user_pi
 def _make(module: Pkcs11Module, label: str, *, so_pin: str, user_pin: str) -> None:
     """Initialise an empty slot as `label` and set its user PIN (PKCS#11 v2.40 §5.5 and §5.6)."""
     try:
-        for slot in module.slots():
+        for slot in module.library.get_slots(token_present=True) if module.library else ():
             if not slot.get_token().flags & TokenFlag.TOKEN_INITIALIZED:
                 break
         else:
             logger.error("The PKCS#11 module has no empty slot: make the shards with its vendor's tools")
             raise KeyServiceNotConfigured
-        module.init_token(slot, label.encode().ljust(LABEL_OCTETS), so_pin)
+        pin, padded = so_pin.encode(), label.encode().ljust(LABEL_OCTETS)
+        result = module.functions().C_InitToken(slot.slot_id, pin, len(pin), padded)
+        if result != CKR_OK:
+            logger.error("C_InitToken returned 0x%x", result)
+            raise KeyServiceUnavailable
         with slot.get_token().open(rw=True, so_pin=so_pin) as session:
             session.init_pin(user_pin)
     except PKCS11Error as error:

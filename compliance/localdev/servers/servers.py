@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from ..environment import Given, given_servers, has_own_tokens, merged, service_
 from ..layout import Layout
 from ..ports import HOST, WEB_DEFAULT
 from ..state import load_secrets, locked, read_json
-from . import processes
 from .databases import ensure_assumable_role, ensure_database, ensure_role, query
 from .postgres import DatabaseRole, PostgresServer, reachable_folder
 from .redis import RedisServer
@@ -26,28 +24,22 @@ SHARDS = 16  # shards of each environment's token: enough for some ten thousand 
 DEVELOPMENT_ROLES = "pg_checkpoint, pg_monitor, pg_signal_backend"
 
 
-@dataclass(frozen=True)
 class Servers:
-    """The servers that the Django processes of a checkout depend on."""
+    """The servers that the Django processes of a checkout depend on.
 
-    layout: Layout
+    `database_names` are the live and the test one; `auditor` is the role that the service reads the audit
+    log with.
+    """
 
-    @cached_property
-    def secrets(self) -> dict[str, str]:
-        return load_secrets(self.layout.secrets)
-
-    @cached_property
-    def postgres(self) -> PostgresServer:
-        folder, log = reachable_folder(self.layout.local / "postgres"), self.layout.log / "postgres.log"
-        return PostgresServer(folder, self.layout.ports, log, self.secrets["postgres_password"])
-
-    @cached_property
-    def redis(self) -> RedisServer:
-        return RedisServer(self.layout.local / "redis", self.layout.ports, self.secrets["redis_password"])
-
-    @cached_property
-    def module(self) -> Path:
-        return find_module(self.layout.local / "softhsm-package")
+    def __init__(self, layout: Layout) -> None:
+        layout.prepare()
+        self.layout = layout
+        self.secrets = load_secrets(layout.secrets)
+        name, log = service_name(os.environ), layout.log / "postgres.log"
+        self.database_names, self.auditor = (f"{name}_live", f"{name}_test"), f"{name}_auditor"
+        folder = reachable_folder(layout.local / "postgres")
+        self.postgres = PostgresServer(folder, layout.ports, log, self.secrets["postgres_password"])
+        self.redis = RedisServer(layout.local / "redis", layout.ports, self.secrets["redis_password"])
 
     @cached_property
     def softhsm(self) -> SoftHsm:
@@ -56,11 +48,7 @@ class Servers:
     def tokens_in(self, folder: Path, *, shards: int = SHARDS) -> SoftHsm:
         labels = f"{service_name(os.environ)}-live", f"{service_name(os.environ)}-test"
         pins = self.secrets["pkcs11_user_pin"], self.secrets["pkcs11_so_pin"]
-        return SoftHsm(folder, self.module, labels, *pins, shards)
-
-    def database_names(self) -> tuple[str, str]:
-        name = service_name(os.environ)
-        return f"{name}_live", f"{name}_test"
+        return SoftHsm(folder, find_module(self.layout.local / "softhsm-package"), labels, *pins, shards)
 
     @property
     def given(self) -> Given:
@@ -70,10 +58,6 @@ class Servers:
         """Return the role of `kind`: `owner` of the databases, `service`, or `reader` of all but secrets."""
         suffix = "app" if kind == "service" else kind
         return DatabaseRole(f"{service_name(os.environ)}_{suffix}", self.secrets[f"postgres_{kind}_password"])
-
-    def auditor(self) -> str:
-        """Return the name of the role that the service reads the audit log with."""
-        return f"{service_name(os.environ)}_auditor"
 
     def start(self) -> None:
         """Start what is down. The caller holds the set-up lock."""
@@ -97,19 +81,19 @@ class Servers:
         ensure_role(admin, self.role("owner"), attributes="CREATEDB", member_of=DEVELOPMENT_ROLES)
         ensure_role(admin, self.role("service"))
         ensure_role(admin, self.role("reader"))
-        ensure_assumable_role(admin, self.auditor(), by=self.role("service"))
-        for name in self.database_names():
+        ensure_assumable_role(admin, self.auditor, by=self.role("service"))
+        for name in self.database_names:
             ensure_database(admin, name, owner=self.role("owner"))
 
     def lack_tables(self) -> bool:
         """Whether the databases are embedded and were never migrated."""
         migrated = "SELECT 1 WHERE to_regclass('django_migrations') IS NOT NULL"
-        urls = map(self.postgres.url, self.database_names())
+        urls = map(self.postgres.url, self.database_names)
         return self.given.databases is None and not any(query(url, migrated) for url in urls)
 
     def copy_tables(self) -> None:
         """Make the embedded test database a copy of the live one: to migrate it, too, takes longer."""
-        admin, (live, test) = self.postgres.url("postgres"), self.database_names()
+        admin, (live, test) = self.postgres.url("postgres"), self.database_names
         query(admin, SQL("DROP DATABASE {}").format(Identifier(test)))
         ensure_database(admin, test, owner=self.role("owner"), template=live)
 
@@ -125,17 +109,14 @@ class Servers:
 
     def base_url(self) -> str:
         """Return the address of the running or the next web server."""
-        running = processes.running(self.layout.supervisor) is not None
+        running = self.layout.supervisor.running() is not None
         port = read_json(self.layout.parts).get("port") if running else os.environ.get("PORT")
         return f"http://{HOST}:{port or read_json(self.layout.ports).get('web') or WEB_DEFAULT}"
 
     def database_urls(self, kind: str = "service") -> tuple[str, str]:
         """Return the live and the test database, for the role of `kind`; those given have one role."""
-        live, test = (self.postgres.url(name, self.role(kind)) for name in self.database_names())
+        live, test = (self.postgres.url(name, self.role(kind)) for name in self.database_names)
         return self.given.databases or (live, test)
-
-    def _databases(self, kind: str, name: str) -> dict[str, str]:
-        return dict(zip((name, f"TEST_{name}"), self.database_urls(kind), strict=True))
 
     def environment(self, *, base_url: str | None = None, operator: bool = False) -> dict[str, str]:
         """Return the environment of a process of the service over the servers as they are.
@@ -160,17 +141,18 @@ class Servers:
             "WEB_WORKERS": "2",
             "LOG_FORMAT": "console",
             **self.softhsm.environment(),
-            **self._databases("service", "DATABASE_URL"),
-            "DATABASE_AUDITOR": self.auditor(),
+            "DATABASE_AUDITOR": self.auditor,
             "DATABASE_READER": self.role("reader").name,
             "REDIS_URL": redis,
             "BROKER_URL": redis,
             "DJANGO_SETTINGS_MODULE": "compliance.settings",
             "PYTHONPATH": str(self.layout.root),
         }
+        kinds = {"service": "DATABASE_URL"}
         if operator and self.given.databases is None:
-            own |= self._databases("owner", "DATABASE_OWNER_URL")
-            own |= self._databases("reader", "DATABASE_READER_URL")
+            kinds |= {"owner": "DATABASE_OWNER_URL", "reader": "DATABASE_READER_URL"}
+        for kind, name in kinds.items():
+            own |= dict(zip((name, f"TEST_{name}"), self.database_urls(kind), strict=True))
         return merged(own, os.environ)
 
 
@@ -178,7 +160,6 @@ class Servers:
 def in_use(servers: Servers, *, start: Callable[[], None] | None = None) -> Iterator[None]:
     """Keep the data servers up inside the block, started by `start`; then the last user stops them."""
     layout = servers.layout
-    layout.prepare()
     try:
         with locked(layout.users_lock, shared=True):
             with locked(layout.setup_lock):

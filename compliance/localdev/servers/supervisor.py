@@ -14,7 +14,6 @@ import time
 from collections.abc import Mapping
 
 from ..layout import ROOT, Layout
-from ..ports import port_of
 from ..state import locked, write_json
 from . import processes
 from .processes import send, wait_until
@@ -30,21 +29,18 @@ def part_commands(bind: str, environ: Mapping[str, str]) -> dict[str, list[str]]
     """Return each part's command, in the order of their start; `bind` is where the web server accepts."""
     python = sys.executable
     celery = [python, "-m", "celery", "-A", "compliance.celery"]
-
-    def worker(queue: str, threads: int) -> list[str]:
-        return [
-            *(*celery, "worker", "-Q", queue, "--pool", "threads", "--concurrency", str(threads)),
-            *("--without-gossip", "--without-heartbeat", "--without-mingle", "--loglevel", "INFO"),
-        ]
-
+    worker = [
+        *(*celery, "worker", "--pool", "threads"),
+        *("--without-gossip", "--without-heartbeat", "--without-mingle", "--loglevel", "INFO"),
+    ]
     return {
         "web": [
             *(python, "-m", "gunicorn", "--config", "python:compliance.serving.config"),
             *("--bind", bind, "--workers", environ["WEB_WORKERS"]),
             "compliance.serving.application:application",
         ],
-        "worker": worker("celery", 12),
-        "urgent": worker("urgent", 4),
+        "worker": [*worker, "-Q", "celery", "--concurrency", "12"],
+        "urgent": [*worker, "-Q", "urgent", "--concurrency", "4"],
         "sender": [python, str(ROOT / "manage.py"), "webhook_sender"],
         "signals": [python, str(ROOT / "manage.py"), "signal_sender"],
         "beat": [*celery, "beat", "--pidfile", "", "--loglevel", "INFO"],
@@ -64,7 +60,7 @@ def supervise(layout: Layout, arguments: list[str]) -> int:
         clear_leftovers(layout)
         shutil.rmtree(layout.metrics, ignore_errors=True)
         _tend(layout, listener, running)
-        layout.supervisor.write_text(str(os.getpid()))
+        layout.supervisor.pid_file.write_text(str(os.getpid()))
         while not stopping.wait(POLL_SECONDS):
             _tend(layout, listener, running)
         listener.close()
@@ -97,7 +93,7 @@ def _tend(layout: Layout, listener: socket.socket, running: dict[str, subprocess
         )
     if due or ended:
         pids = {name: process.pid for name, process in running.items()}
-        write_json(layout.parts, {"port": port_of(listener), "pids": pids})
+        write_json(layout.parts, {"port": listener.getsockname()[1], "pids": pids})
 
 
 def clear_leftovers(layout: Layout) -> None:

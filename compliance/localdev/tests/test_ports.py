@@ -50,7 +50,7 @@ def test_the_port_asked_for_is_used_and_not_kept(tmp_path: Path) -> None:
     file, port = tmp_path / "ports.json", ports.free_port()
 
     with ports.web_listener(file, asked=str(port)) as listener:
-        assert ports.port_of(listener) == port
+        assert listener.getsockname()[1] == port
     assert read_json(file) == {}
 
 
@@ -72,7 +72,7 @@ def test_another_port_is_chosen_when_the_default_is_taken(
     file = tmp_path / "ports.json"
 
     with ports.web_listener(file, asked=None) as listener:
-        port = ports.port_of(listener)
+        port = listener.getsockname()[1]
 
     assert port != taken
     assert read_json(file) == {"web": port}
@@ -89,7 +89,7 @@ def test_a_stranger_gets_no_port_between_its_choice_and_the_web_servers_end(tmp_
         return True
 
     with ports.web_listener(tmp_path / "ports.json", asked=None) as listener:
-        port, fd = ports.port_of(listener), listener.fileno()
+        port, fd = listener.getsockname()[1], listener.fileno()
         *command, _ = part_commands(f"fd://{fd}", {"WEB_WORKERS": "1"})["web"]
         place = command.index("--config")
         command[place : place + 2] = ["wsgiref.simple_server:demo_app"]

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,14 @@ STUBBORN = [
     "-c",
     "import time, signal as s; s.signal(s.SIGTERM, s.SIG_IGN); print('.', flush=True); time.sleep(60)",
 ]
-STEPS = ((signal.SIGTERM, 0.3), (signal.SIGKILL, 5.0))
+
+
+@dataclass
+class Tried(processes.Daemon):
+    folder: Path
+    title = "the child"
+    pid_name = "server.pid"
+    stop_steps = ((signal.SIGTERM, 0.3), (signal.SIGKILL, 5.0))
 
 
 @pytest.fixture
@@ -43,19 +51,19 @@ def pid_file(sleeper: subprocess.Popen[bytes], tmp_path: Path) -> Path:
 
 
 def test_process_is_found_by_its_pid_file(sleeper: subprocess.Popen[bytes], pid_file: Path) -> None:
-    assert processes.running(pid_file) == sleeper.pid
+    assert Tried(pid_file.parent).running() == sleeper.pid
 
 
 def test_a_pid_used_again_is_not_our_process(pid_file: Path) -> None:
     pid_file.write_text(str(os.getpid()))
 
-    assert processes.running(pid_file) is None
+    assert Tried(pid_file.parent).running() is None
 
 
 def test_a_zombie_counts_as_gone(sleeper: subprocess.Popen[bytes], pid_file: Path) -> None:
     sleeper.send_signal(signal.SIGKILL)
 
-    assert processes.wait_until(lambda: processes.running(pid_file) is None, seconds=60)
+    assert processes.wait_until(lambda: Tried(pid_file.parent).running() is None, seconds=60)
     assert sleeper.returncode is None
 
 
@@ -63,7 +71,7 @@ def test_a_zombie_counts_as_gone(sleeper: subprocess.Popen[bytes], pid_file: Pat
 def test_a_damaged_pid_file_means_nobody(tmp_path: Path, content: str) -> None:
     (tmp_path / "server.pid").write_text(content)
 
-    assert processes.running(tmp_path / "server.pid") is None
+    assert Tried(tmp_path).running() is None
 
 
 def test_a_daemon_has_its_own_session_and_is_found_by_mark_and_folder(
@@ -79,7 +87,7 @@ def test_a_process_that_ignores_the_first_signal_gets_the_next(tmp_path: Path) -
     assert processes.wait_until(lambda: (tmp_path / "log").read_bytes() != b"", seconds=60)
     (tmp_path / "server.pid").write_text(str(child.pid))
 
-    assert processes.stop(tmp_path / "server.pid", "the child", steps=STEPS)
+    assert Tried(tmp_path).stop()
 
     assert child.wait() == -signal.SIGKILL
 

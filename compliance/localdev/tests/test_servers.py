@@ -13,7 +13,6 @@ from pytest_django.fixtures import Settings
 
 from compliance.localdev.console import StepFailed
 from compliance.localdev.ports import HOST
-from compliance.localdev.servers import processes
 from compliance.localdev.servers.databases import (
     drop_databases,
     ensure_assumable_role,
@@ -67,7 +66,7 @@ def redis(tmp_path: Path) -> Iterator[RedisServer]:
 
 
 def kill(server: PostgresServer | RedisServer) -> None:
-    assert processes.stop(server.pid_file, "the server", steps=((signal.SIGKILL, 60.0),))
+    assert server.stop(((signal.SIGKILL, 60.0),))
 
 
 def test_postgres_is_new_enough_durable_and_not_started_twice(postgres: PostgresServer) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from compliance.localdev.console import exit_code
 from compliance.localdev.install import fingerprint
-from compliance.localdev.layout import ROOT, Layout
+from compliance.localdev.layout import Layout
 from compliance.localdev.stack import Stack
 from compliance.localdev.state import locked
 from compliance.tests.waiting import eventually
@@ -41,7 +41,7 @@ def test_folder_that_cannot_be_written_is_told_with_a_way_out(
 
 
 def test_stop_waits_for_a_start_that_is_under_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    layout = Layout(root=ROOT, local=tmp_path)
+    layout = Layout(local=tmp_path)
     layout.prepare()
 
     with ThreadPoolExecutor(1) as pool:

@@ -20,18 +20,18 @@ HURRIED = replace(OPTIONS, timeout_seconds=0.4)
 STRICT = replace(OPTIONS, policy=UrlPolicy(allow_http=True))
 
 
-def post(
+def send(
     receiver_or_url: Receiver | str, options: RequestOptions = OPTIONS, body: bytes = b'{"a":1}'
 ) -> Outcome:
     url = receiver_or_url if isinstance(receiver_or_url, str) else receiver_or_url.url
-    return http_client.post(url, body=body, headers={"Content-Type": "application/json"}, options=options)
+    return http_client.send(url, body=body, headers={"Content-Type": "application/json"}, options=options)
 
 
 def test_answer_is_kept_and_the_bytes_arrive_unchanged() -> None:
     body = '{"b": "\u00e9",  "a":1}'.encode()
     with receiving(answer(200, b"thanks")) as receiver:
         began = time.monotonic()
-        outcome = post(receiver, body=body)
+        outcome = send(receiver, body=body)
         took = time.monotonic() - began
 
     assert outcome.succeeded
@@ -54,7 +54,7 @@ def test_interim_answers_are_not_the_answer(statuses: tuple[int, ...]) -> None:
         answer(201, b"done")(connection, receiver)
 
     with receiving(script) as receiver:
-        outcome = post(receiver)
+        outcome = send(receiver)
 
     assert (outcome.response_status, outcome.response_body, outcome.error) == (201, "done", None)
 
@@ -65,7 +65,7 @@ def test_interim_answers_for_ever_end_at_the_deadline() -> None:
             connection.sendall(b"HTTP/1.1 102 Soon\r\n\r\n")
 
     with receiving(script) as receiver:
-        outcome = post(receiver, HURRIED)
+        outcome = send(receiver, HURRIED)
 
     assert not outcome.succeeded
     assert "Timed out" in str(outcome.error)
@@ -88,7 +88,7 @@ def test_interim_answers_for_ever_end_at_the_deadline() -> None:
 )
 def test_retry_after_of_a_busy_receiver(status: int, value: str, seconds: int) -> None:
     with receiving(answer(status, b"", f"Retry-After: {value}")) as receiver:
-        outcome = post(receiver)
+        outcome = send(receiver)
 
     assert (outcome.response_status, outcome.retry_after.total_seconds()) == (status, seconds)
 
@@ -96,7 +96,7 @@ def test_retry_after_of_a_busy_receiver(status: int, value: str, seconds: int) -
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
 def test_any_2xx_is_a_success(status: int) -> None:
     with receiving(answer(status, b"")) as receiver:
-        outcome = post(receiver)
+        outcome = send(receiver)
 
     assert outcome.succeeded
     assert outcome.response_status == status
@@ -105,7 +105,7 @@ def test_any_2xx_is_a_success(status: int) -> None:
 @pytest.mark.parametrize("status", [300, 304, 400, 401, 404, 410, 429, 500, 503])
 def test_any_other_status_is_a_failure(status: int) -> None:
     with receiving(answer(status, b"")) as receiver:
-        outcome = post(receiver)
+        outcome = send(receiver)
 
     assert not outcome.succeeded
     assert (outcome.response_status, outcome.error) == (status, None)
@@ -113,7 +113,7 @@ def test_any_other_status_is_a_failure(status: int) -> None:
 
 def test_redirect_is_not_followed() -> None:
     with receiving(answer(200)) as aim, receiving(answer(302, b"moved", f"Location: {aim.url}")) as receiver:
-        outcome = post(receiver)
+        outcome = send(receiver)
 
     assert not outcome.succeeded
     assert (outcome.response_status, outcome.response_body) == (302, "moved")
@@ -123,7 +123,7 @@ def test_redirect_is_not_followed() -> None:
 @pytest.mark.parametrize("script", [receivers.huge, receivers.huge_redirect])
 def test_endless_body_is_cut_at_4_kb_and_read_no_further(script: receivers.Script) -> None:
     with receiving(script) as receiver:
-        outcome = post(receiver)
+        outcome = send(receiver)
 
     assert outcome.response_body is not None
     assert len(outcome.response_body) == 4096
@@ -133,7 +133,7 @@ def test_endless_body_is_cut_at_4_kb_and_read_no_further(script: receivers.Scrip
 
 def test_body_that_is_no_text_is_kept_as_storable_text() -> None:
     with receiving(answer(200, b"a\x00b\xff" + b"\xfe" * 5000)) as receiver:
-        outcome = post(receiver)
+        outcome = send(receiver)
 
     assert outcome.response_body is not None
     assert outcome.response_body.startswith("a\ufffdb\ufffd")
@@ -144,7 +144,7 @@ def test_body_that_is_no_text_is_kept_as_storable_text() -> None:
 @pytest.mark.parametrize("script", [receivers.silence, receivers.drip_headers, receivers.drip_body])
 def test_deadline_covers_the_whole_answer(script: receivers.Script) -> None:
     with receiving(script) as receiver:
-        outcome = post(receiver, HURRIED)
+        outcome = send(receiver, HURRIED)
 
     assert not outcome.succeeded
     assert outcome.error == "Timed out: no complete answer within 0.4 s"
@@ -154,7 +154,7 @@ def test_deadline_covers_the_whole_answer(script: receivers.Script) -> None:
 def test_status_of_an_answer_that_never_ended_is_kept() -> None:
     def has_status() -> bool:
         """On a busy machine the status may come too late."""
-        return post(receiver, HURRIED).response_status == 200
+        return send(receiver, HURRIED).response_status == 200
 
     with receiving(receivers.drip_body) as receiver:
         assert eventually(has_status)
@@ -163,7 +163,7 @@ def test_status_of_an_answer_that_never_ended_is_kept() -> None:
 def test_deadline_covers_sending() -> None:
     # Nobody reads: the kernel's buffers fill, and the send can't end.
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        outcome = post(f"http://127.0.0.1:{listener.getsockname()[1]}/", HURRIED, body=b"x" * 20_000_000)
+        outcome = send(f"http://127.0.0.1:{listener.getsockname()[1]}/", HURRIED, body=b"x" * 20_000_000)
 
     # Without a deadline it would never end.
     assert outcome.error == "Timed out: no complete answer within 0.4 s"
@@ -176,7 +176,7 @@ def test_deadline_covers_name_resolution() -> None:
         release.wait(receivers.HANG_SECONDS)
         return ["127.0.0.1"]
 
-    outcome = post("http://hooks.example.com/", replace(HURRIED, resolver=slow))
+    outcome = send("http://hooks.example.com/", replace(HURRIED, resolver=slow))
     release.set()
 
     assert outcome.error == "Timed out: no complete answer within 0.4 s"
@@ -199,13 +199,13 @@ def test_dead_address_leaves_time_for_the_living() -> None:
             OPTIONS, timeout_seconds=1.0, resolver=lambda host, port: ["127.0.0.2", "127.0.0.1"]
         )
         # On a busy machine the half that is left may be too short.
-        assert eventually(lambda: post(f"http://hooks.example.com:{receiver.port}/", options).succeeded)
+        assert eventually(lambda: send(f"http://hooks.example.com:{receiver.port}/", options).succeeded)
 
 
 @pytest.mark.parametrize("script", [receivers.reset, receivers.cut_short])
 def test_broken_connection_is_a_failure(script: receivers.Script) -> None:
     with receiving(script) as receiver:
-        outcome = post(receiver)
+        outcome = send(receiver)
 
     assert not outcome.succeeded
     assert outcome.error == "Connection closed before a complete answer came"
@@ -213,7 +213,7 @@ def test_broken_connection_is_a_failure(script: receivers.Script) -> None:
 
 def test_nonsense_is_a_failure() -> None:
     with receiving(receivers.nonsense) as receiver:
-        outcome = post(receiver)
+        outcome = send(receiver)
 
     assert outcome.error is not None
     assert outcome.error.startswith("No valid HTTP answer")
@@ -240,7 +240,7 @@ def test_nonsense_is_a_failure() -> None:
 )
 def test_hostile_answers_are_failures_and_never_exceptions(raw: bytes) -> None:
     with receiving(lambda connection, receiver: connection.sendall(raw)) as receiver:
-        outcome = post(receiver)
+        outcome = send(receiver)
 
     assert not outcome.succeeded
 
@@ -249,7 +249,7 @@ def test_refused_connection_is_a_failure() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
 
-    outcome = post(f"http://127.0.0.1:{port}/")
+    outcome = send(f"http://127.0.0.1:{port}/")
 
     assert outcome.error == "Connection refused"
     assert outcome.response_status is None
@@ -259,14 +259,14 @@ def test_unknown_name_is_a_failure() -> None:
     def unknown(host: str, port: int) -> list[str]:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
-    outcome = post("http://hooks.example.com/", replace(OPTIONS, resolver=unknown))
+    outcome = send("http://hooks.example.com/", replace(OPTIONS, resolver=unknown))
 
     assert outcome.error == "The host's name could not be resolved"
 
 
 def test_name_that_leads_to_a_private_address_is_not_connected_to() -> None:
     with receiving(answer(200)) as receiver:
-        outcome = post(
+        outcome = send(
             f"http://hooks.example.com:{receiver.port}/",
             replace(STRICT, resolver=lambda host, port: ["127.0.0.1"]),
         )
@@ -286,7 +286,7 @@ def test_rebinding_name_is_resolved_once_and_its_judged_address_used() -> None:
 
     with receiving(answer(200)) as receiver:
         url = f"http://hooks.example.com:{receiver.port}/"
-        outcome = post(url, replace(OPTIONS, resolver=rebinding))
+        outcome = send(url, replace(OPTIONS, resolver=rebinding))
 
     assert outcome.succeeded
     assert asked == ["hooks.example.com"]
@@ -295,7 +295,7 @@ def test_rebinding_name_is_resolved_once_and_its_judged_address_used() -> None:
 
 def test_url_registered_under_a_looser_policy_is_refused_when_sent() -> None:
     with receiving(answer(200)) as receiver:
-        outcome = post(receiver, STRICT)
+        outcome = send(receiver, STRICT)
 
     assert outcome.error == "must lead to a public address"
     assert receiver.connections == 0
@@ -310,7 +310,7 @@ def test_proxies_and_credentials_of_the_process_are_ignored(
         monkeypatch.setenv("NETRC", str(netrc))
         for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
             monkeypatch.setenv(name, proxy.url)
-        outcome = post(receiver)
+        outcome = send(receiver)
 
     assert outcome.succeeded
     assert proxy.connections == 0
@@ -319,7 +319,7 @@ def test_proxies_and_credentials_of_the_process_are_ignored(
 
 def test_ipv6_receiver_is_reached() -> None:
     with receiving(answer(200), host="::1") as receiver:
-        outcome = post(receiver)
+        outcome = send(receiver)
 
     assert outcome.succeeded
     assert receiver.received[0].headers["host"] == f"[::1]:{receiver.port}"

@@ -22,8 +22,8 @@ from compliance.outbound.tests.receivers import answer, receiving
 OPTIONS = RequestOptions(UrlPolicy(allow_private=True), timeout_seconds=30.0)
 
 
-def post(url: str, options: RequestOptions) -> Outcome:
-    return http_client.post(url, body=b"{}", headers={"Content-Type": "application/json"}, options=options)
+def send(url: str, options: RequestOptions) -> Outcome:
+    return http_client.send(url, body=b"{}", headers={"Content-Type": "application/json"}, options=options)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def test_tls_is_verified_for_the_name_though_an_address_is_dialled(
     names: list[str | None] = []
     server_tls.sni_callback = lambda sock, name, context: names.append(name)
     with receiving(answer(200), tls=server_tls) as receiver:
-        outcome = post(f"https://hooks.example.com:{receiver.port}/", trusting(authority))
+        outcome = send(f"https://hooks.example.com:{receiver.port}/", trusting(authority))
 
     assert outcome.succeeded
     assert names == ["hooks.example.com"]
@@ -79,7 +79,7 @@ def test_tls_is_verified_for_the_name_though_an_address_is_dialled(
 
 def test_certificate_of_another_name_is_refused(authority: Path, server_tls: ssl.SSLContext) -> None:
     with receiving(answer(200), tls=server_tls) as receiver:
-        outcome = post(f"https://other.example.com:{receiver.port}/", trusting(authority))
+        outcome = send(f"https://other.example.com:{receiver.port}/", trusting(authority))
 
     assert outcome.error is not None
     assert outcome.error.startswith("TLS certificate not valid: Hostname mismatch")
@@ -89,7 +89,7 @@ def test_certificate_of_another_name_is_refused(authority: Path, server_tls: ssl
 def test_unknown_authority_is_refused(authority: Path, server_tls: ssl.SSLContext) -> None:
     with receiving(answer(200), tls=server_tls) as receiver:
         options = replace(trusting(authority), ca_file=None)
-        outcome = post(f"https://hooks.example.com:{receiver.port}/", options)
+        outcome = send(f"https://hooks.example.com:{receiver.port}/", options)
 
     assert outcome.error is not None
     assert outcome.error.startswith("TLS certificate not valid: self-signed certificate")
@@ -99,7 +99,7 @@ def test_receiver_without_tls_is_a_failure(authority: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=_greet, args=(listener,))
         thread.start()
-        outcome = post(f"https://hooks.example.com:{listener.getsockname()[1]}/", trusting(authority))
+        outcome = send(f"https://hooks.example.com:{listener.getsockname()[1]}/", trusting(authority))
         thread.join()
 
     assert outcome.error is not None
@@ -116,7 +116,7 @@ def _greet(listener: socket.socket) -> None:
 def test_deadline_covers_the_tls_handshake(authority: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         options = replace(trusting(authority), timeout_seconds=0.4)
-        outcome = post(f"https://hooks.example.com:{listener.getsockname()[1]}/", options)
+        outcome = send(f"https://hooks.example.com:{listener.getsockname()[1]}/", options)
 
     # Without a deadline it would never end.
     assert outcome.error == "Timed out: no complete answer within 0.4 s"
@@ -128,7 +128,7 @@ def test_deadline_covers_answers_over_tls(
 ) -> None:
     with receiving(script, tls=server_tls) as receiver:
         options = replace(trusting(authority), timeout_seconds=0.4)
-        outcome = post(f"https://hooks.example.com:{receiver.port}/", options)
+        outcome = send(f"https://hooks.example.com:{receiver.port}/", options)
 
     # Without a deadline it would never end.
     assert outcome.error == "Timed out: no complete answer within 0.4 s"
@@ -136,7 +136,7 @@ def test_deadline_covers_answers_over_tls(
 
 def test_endless_body_over_tls_is_cut_at_4_kb(authority: Path, server_tls: ssl.SSLContext) -> None:
     with receiving(receivers.huge, tls=server_tls) as receiver:
-        outcome = post(f"https://hooks.example.com:{receiver.port}/", trusting(authority))
+        outcome = send(f"https://hooks.example.com:{receiver.port}/", trusting(authority))
 
     assert outcome.response_body is not None
     assert len(outcome.response_body) == 4096

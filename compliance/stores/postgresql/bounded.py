@@ -21,9 +21,6 @@ INTERVAL: Final = 0.1
 class HasNotAnswered(psycopg.OperationalError):
     """The server did not answer in time; the connection is closed."""
 
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"PostgreSQL did not answer within {seconds:g} s")
-
 
 def is_of_hung_server(error: BaseException) -> bool:
     """Return whether the server of this error, psycopg's or Django's, hangs; another try waits as long."""
@@ -62,4 +59,4 @@ class BoundedAsyncConnection(psycopg.AsyncConnection[Any]):
 def _given_up(connection: PGconn, seconds: float) -> HasNotAnswered:
     """Close the connection, which may answer the next statement with this one's rows; return the error."""
     connection.finish()
-    return HasNotAnswered(seconds)
+    return HasNotAnswered(f"PostgreSQL did not answer within {seconds:g} s")

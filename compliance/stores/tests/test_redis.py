@@ -47,13 +47,6 @@ def works() -> bool:
         return False
 
 
-def test_values_are_in_the_order_of_their_keys(server: RedisServer) -> None:
-    redis.checked(redis.together([("SET", "one", "1"), ("SET", "two", "2")]))
-
-    assert redis.values_of(["two", "none", "one"]) == [b"2", None, b"1"]
-    assert redis.values_of([]) == []
-
-
 def test_clients_and_listeners_go_on_with_a_new_server(
     server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

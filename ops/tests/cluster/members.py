@@ -48,7 +48,7 @@ class ValkeyServer:
         self.server.start()
 
     def kill(self) -> None:
-        processes.stop(self.server.pid_file, self.name, steps=((signal.SIGKILL, 10.0),))
+        self.server.stop(((signal.SIGKILL, 10.0),))
 
 
 @dataclass

@@ -108,12 +108,12 @@ class Cluster:
     @property
     def live_url(self) -> str:
         """The live database, as its owner."""
-        return self.url(self.servers.database_names()[0], self.servers.role("owner"))
+        return self.url(self.servers.database_names[0], self.servers.role("owner"))
 
     def environment(self, *, operator: bool = False) -> dict[str, str]:
         """Return the environment of a process of the service."""
         owner, role = self.servers.role("owner"), self.servers.role("service")
-        live, test = self.servers.database_names()
+        live, test = self.servers.database_names
         whole = self.servers.environment(base_url=self.base_url)
         given = {name: value for name, value in whole.items() if not name.endswith("_PIN")}
         found = {

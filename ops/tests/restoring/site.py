@@ -69,7 +69,7 @@ class Site:
     def tokens(self) -> SoftHsm:
         return SoftHsm(
             folder=self.folder / "softhsm",
-            module=self.servers.module,
+            module=self.servers.softhsm.module,
             labels=self.servers.softhsm.labels,
             user_pin=self.secrets["pkcs11_user_pin"],
             so_pin=self.secrets["pkcs11_so_pin"],
@@ -86,7 +86,7 @@ class Site:
 
     def environment(self, *, operator: bool = False) -> dict[str, str]:
         """Return the environment of a process of the service."""
-        names = self.servers.database_names()
+        names = self.servers.database_names
         found = {
             **{name: value for name, value in clean(os.environ).items() if "DATABASE" not in name},
             **self.tokens.environment(),
@@ -95,7 +95,7 @@ class Site:
             "BASE_URL": "http://restore.example",
             "BROKER_URL": self.redis.url(),
             "REDIS_URL": self.redis.url(),
-            "DATABASE_AUDITOR": self.servers.auditor(),
+            "DATABASE_AUDITOR": self.servers.auditor,
             "DATABASE_READER": self.role("reader").name,
             "DJANGO_SETTINGS_MODULE": "compliance.settings",
             "ENCRYPTION_KEYS": self.secrets["encryption_key"],
@@ -136,8 +136,8 @@ class Site:
         ensure_role(admin, owner, attributes="CREATEDB", member_of=DEVELOPMENT_ROLES)
         for kind in ("service", "reader"):
             ensure_role(admin, self.role(kind))
-        ensure_assumable_role(admin, self.servers.auditor(), by=self.role("service"))
-        for name in self.servers.database_names():
+        ensure_assumable_role(admin, self.servers.auditor, by=self.role("service"))
+        for name in self.servers.database_names:
             ensure_database(admin, name, owner=owner)
         self.tokens.ensure()
         self.manage("bootstrap_dev", "--migrate", "--state", str(self.folder / "demo.json"))
@@ -145,7 +145,7 @@ class Site:
     def kill(self) -> None:
         """End the servers as a machine that fails."""
         for server in (self.postgres, self.redis):
-            processes.stop(server.pid_file, "the server", steps=((signal.SIGKILL, 20.0),))
+            server.stop(((signal.SIGKILL, 20.0),))
         data = self.postgres.data
         processes.wait_until(lambda: not any(processes.in_folder(data)), seconds=20)
 
@@ -164,7 +164,7 @@ class Site:
 
     def live(self) -> psycopg.Connection[tuple[Any, ...]]:
         """Connect to the live database as its superuser."""
-        return self.admin(self.servers.database_names()[0])
+        return self.admin(self.servers.database_names[0])
 
     def manage(self, *arguments: str, accepted: Sequence[int] = (0,)) -> str:
         """Run a command of the service as its operator; return what it printed. Raises: StepFailed."""

@@ -183,7 +183,8 @@ def test_keys_under_a_trusted_key_can_be_wrapped_by_no_other(backend: Pkcs11Back
     plain = secret_key(backend, under_test.WRAP_AND_UNWRAP)
 
     def both(session: TokenSession) -> tuple[bool, bool]:
-        trusted = under_test.WrappingHandle(session.session, 1, is_trusted=True)
+        trusted = under_test.WrappingHandle(session.session, 1)
+        trusted.is_trusted = True
         _, private = session.session.generate_keypair(
             KeyType.RSA,
             2048,
