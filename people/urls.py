@@ -13,7 +13,7 @@ from auditlog.actors.requests import actor_of
 from compliance.core.clock import now
 from people.doors.enrolment import FirstAppView, FirstKeyView
 from people.recording import recorded_changes
-from people.sso import marks
+from people.sso import flow
 from people.sso.pages import leaving
 
 
@@ -27,7 +27,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 
 def sign_out(request: HttpRequest) -> HttpResponse:
     """Sign out, and at the identity provider as well where it offers that."""
-    farewell = marks.farewell(request) if request.method == "POST" else None
+    farewell = flow.farewell(request) if request.method == "POST" else None
     answer: HttpResponse = account.logout(request)
     return leaving(request, farewell) if farewell else answer
 

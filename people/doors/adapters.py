@@ -27,7 +27,7 @@ from people import relying_party
 from people.doors import attempts
 from people.doors.second_factor import shown_factor
 from people.doors.sessions import record_ended
-from people.sso import marks
+from people.sso import flow
 
 COOKIE, SALT = "known_browser", "people.browser_of_user"
 """Of a browser that a person has signed in with: its wrong passwords are counted apart."""
@@ -66,7 +66,7 @@ class AccountAdapter(DefaultAccountAdapter):
         if isinstance(user, User) and not user.is_staff:
             self.authentication_failed(request, **credentials)
             return None
-        request.session.pop(marks.SIGN_ON, None)
+        request.session.pop(flow.SIGN_ON, None)
         return user
 
     def authentication_failed(self, request: HttpRequest, **credentials: Any) -> None:
@@ -77,7 +77,7 @@ class AccountAdapter(DefaultAccountAdapter):
         with environments.use(Environment.LIVE), environments.atomic():
             Session.objects.filter(expire_date__lt=now()).delete()
             super().login(request, user)
-            mark = request.session.get(marks.SIGN_ON)
+            mark = request.session.get(flow.SIGN_ON)
             facts = {"second_factor": factor, **({"sign_on": mark["issuer"]} if mark else {})}
             attempts.record_own(request, AuditAction.PERSON_SIGNED_IN, "signed in", now=now(), **facts)
 

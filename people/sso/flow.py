@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any, Final
 from urllib.parse import quote
 
+from authlib.common.urls import add_params_to_uri
 from authlib.oauth2.auth import ClientAuth
 from authlib.oauth2.rfc6749.parameters import prepare_grant_uri, prepare_token_request
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
@@ -18,7 +19,7 @@ from django.utils.crypto import constant_time_compare
 from compliance.core import environments
 from compliance.core.environments import Environment
 from people.sso import tokens
-from people.sso.configuration import address_of, client_secret
+from people.sso.configuration import address_of, client_secret, is_on
 from people.sso.provider import Provider, fetch, json_object, provider_now, published_keys
 from people.sso.tokens import Claims, SignOnRefused
 
@@ -27,6 +28,9 @@ LONGEST: Final = timedelta(minutes=10)
 LONGEST_CODE: Final = 4096
 CALLBACK: Final = "admin:sso_callback"
 FORM: Final = "application/x-www-form-urlencoded"
+SIGN_ON: Final = "sign_on"
+"""Where the session keeps, until somebody signs in with a password, what log-out and the audit log need."""
+LONGEST_HINT: Final = 4096
 
 
 class Purpose(StrEnum):
@@ -155,3 +159,24 @@ def _exchange(code: str, verifier: str, provider: Provider) -> dict[str, Any]:
     if fetched.status != 200:
         raise SignOnRefused("code")
     return json_object(fetched.body)
+
+
+def mark(request: HttpRequest, *, shown: Shown) -> None:
+    """Mark the session as one in which this account was shown."""
+    request.session[SIGN_ON] = {
+        "issuer": settings.OIDC_ISSUER,
+        "id_token": shown.id_token if len(shown.id_token) <= LONGEST_HINT else "",
+        "end_session": shown.provider.end_session,
+    }
+
+
+def farewell(request: HttpRequest) -> str | None:
+    """Return where to log out at the provider (RP-Initiated Logout 1.0); None where it offers that not."""
+    found = request.session.get(SIGN_ON)
+    if not found or not found["end_session"] or not is_on() or found["issuer"] != settings.OIDC_ISSUER:
+        return None
+    hint = [("id_token_hint", found["id_token"])] if found["id_token"] else []
+    client = ("client_id", settings.OIDC_CLIENT_ID)
+    back = ("post_logout_redirect_uri", address_of("admin:login"))
+    address: str = add_params_to_uri(found["end_session"], [*hint, client, back])
+    return address

@@ -32,7 +32,7 @@ from people.doors import attempts, links
 from people.doors.link_pages import LINK
 from people.doors.links import LinkIsOver
 from people.models import Person
-from people.sso import flow as flows, identities, marks
+from people.sso import flow as flows, identities
 from people.sso.configuration import ProviderUnavailable, is_on
 from people.sso.flow import Flow, Purpose, Shown
 from people.sso.identities import IdentityExists, IdentityTaken
@@ -176,7 +176,7 @@ class CallbackView(View):
             raise SignOnRefused("inactive")
         # Whatever the session held before, of somebody else perhaps, is over.
         logout(self.request)
-        marks.begin(self.request, shown=shown)
+        flows.mark(self.request, shown=shown)
         factor = "provider" if _is_second_factor(shown.claims.values) else None
         record_authentication(self.request, user, "socialaccount", type=factor)
         answer: HttpResponse = perform_login(self.request, user, redirect_url=flow.next_url)
