@@ -6,10 +6,10 @@ problems. Data goes to stdout, progress and errors to stderr.
 
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from operator import attrgetter
-from typing import Any
+from typing import Any, ClassVar
 
 from django.core.management.base import BaseCommand
 from django.db import OperationalError
@@ -37,10 +37,15 @@ def between(least: int, most: int) -> Callable[[str], int]:
 
 
 class ServiceCommand(BaseCommand):
-    """A command that calls one service; takes `--json`, and `--environment` where that matters."""
+    """A command that calls one service; takes `--json`, and `--environment` where that matters.
+
+    `arguments`: its own, each with argparse's options; `exactly_one`: those of which one is to be given.
+    """
 
     takes_environment = False
     requires_environment = False
+    arguments: ClassVar[Mapping[str, dict[str, Any]]] = {}
+    exactly_one: Collection[str] = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", help="print one JSON document on stdout")
@@ -52,10 +57,9 @@ class ServiceCommand(BaseCommand):
                 default=Environment.LIVE.value,
                 help="which environment to act in",
             )
-        self.add_own_arguments(parser)
-
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
-        """Add the arguments of the command itself."""
+        either = parser.add_mutually_exclusive_group(required=True) if self.exactly_one else parser
+        for name, options in self.arguments.items():
+            (either if name in self.exactly_one else parser).add_argument(name, **options)
 
     def run(self, *, now: datetime, **options: Any) -> Any:
         """Do the work, and return what to print: a dict, a list or text."""

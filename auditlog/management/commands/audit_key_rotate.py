@@ -1,8 +1,7 @@
 """`audit_key_rotate [--overlap-days N]`: the next key that signs the audit log's checkpoints."""
 
-from argparse import ArgumentParser
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from auditlog.management.commands.audit_key_list import describe
 from auditlog.sealing import keys
@@ -16,22 +15,19 @@ class Command(ServiceCommand):
         "ends. Makes the first key where there is none."
     )
     takes_environment = True
-
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "--overlap-days",
-            type=int,
-            choices=range(366),
-            default=keys.OVERLAP.days,
-            metavar="N",
-            help="how long the old key signs, too (%(default)s); 0 if it is compromised",
-        )
-
-        parser.add_argument(
-            "--origin",
-            metavar="NAME",
-            help="continue the log under this name, without an overlap: for a log that has lost entries",
-        )
+    arguments: ClassVar = {
+        "--overlap-days": {
+            "type": int,
+            "choices": range(366),
+            "default": keys.OVERLAP.days,
+            "metavar": "N",
+            "help": "how long the old key signs, too (%(default)s); 0 if it is compromised",
+        },
+        "--origin": {
+            "metavar": "NAME",
+            "help": "continue the log under this name, without an overlap: for a log that has lost entries",
+        },
+    }
 
     def run(self, *, now: datetime, **options: Any) -> dict[str, Any]:
         actor, overlap = Actor.system("command:audit_key_rotate"), timedelta(days=options["overlap_days"])

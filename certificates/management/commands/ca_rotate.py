@@ -1,8 +1,7 @@
 """`ca_rotate`: replace the issuing CA."""
 
-from argparse import ArgumentParser
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from auditlog.vocabulary import Actor
 from certificates import authorities
@@ -15,10 +14,10 @@ class Command(ServiceCommand):
         "until its last certificate has expired. Run again within a day, it refuses (exit 4)."
     )
     takes_environment = True
-
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--force", action="store_true", help="even if the CA in service is of today")
-        parser.add_argument("--root", action="store_true", help="under a new root, for verifiers to learn")
+    arguments: ClassVar = {
+        "--force": {"action": "store_true", "help": "even if the CA in service is of today"},
+        "--root": {"action": "store_true", "help": "under a new root, for verifiers to learn"},
+    }
 
     def run(self, *, now: datetime, **options: Any) -> dict[str, Any]:
         rotation = authorities.rotate(

@@ -1,8 +1,7 @@
 """`cert_issue`: certify an agent."""
 
-from argparse import ArgumentParser
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from agents.models import Agent
 from auditlog.vocabulary import Actor
@@ -13,10 +12,10 @@ from compliance.core.commands import ServiceCommand, fields
 class Command(ServiceCommand):
     help = "Issue a certificate for an agent, or with --renew a successor that supersedes its active one."
     takes_environment = True
-
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--agent", required=True, metavar="ID", help="the agent's id")
-        parser.add_argument("--renew", action="store_true", help="replace the active certificate")
+    arguments: ClassVar = {
+        "--agent": {"required": True, "metavar": "ID", "help": "the agent's id"},
+        "--renew": {"action": "store_true", "help": "replace the active certificate"},
+    }
 
     def run(self, *, now: datetime, **options: Any) -> dict[str, Any]:
         agent = Agent.objects.find(options["agent"])

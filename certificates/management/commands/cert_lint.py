@@ -1,8 +1,7 @@
 """`cert_lint`: check issued certificates again, against the profile, their CA and their row."""
 
-from argparse import ArgumentParser
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from cryptography import x509
 from cryptography.x509.oid import NameOID
@@ -28,9 +27,9 @@ class Command(CheckCommand):
         "something is wrong."
     )
     takes_environment = True
-
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--serial", help="only this one")
+    arguments: ClassVar = {
+        "--serial": {"help": "only this one"},
+    }
 
     def run(self, *, now: datetime, **options: Any) -> list[dict[str, Any]]:
         if options["serial"]:

@@ -1,9 +1,8 @@
 """`cert_revoke`: revoke a certificate."""
 
 import logging
-from argparse import ArgumentParser
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from auditlog.vocabulary import Actor
 from certificates import services
@@ -20,10 +19,10 @@ MAX_REASON = 500
 class Command(ServiceCommand):
     help = "Revoke a certificate and publish the lists that tell it; there is no way back."
     takes_environment = True
-
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--serial", required=True, help="hex in any case, with or without colons")
-        parser.add_argument("--reason", required=True, help="keyCompromise: …, superseded, and so on")
+    arguments: ClassVar = {
+        "--serial": {"required": True, "help": "hex in any case, with or without colons"},
+        "--reason": {"required": True, "help": "keyCompromise: …, superseded, and so on"},
+    }
 
     def run(self, *, now: datetime, **options: Any) -> dict[str, Any]:
         if not 1 <= len(options["reason"]) <= MAX_REASON:

@@ -1,8 +1,7 @@
 """`crl_generate`: publish revocation lists now."""
 
-from argparse import ArgumentParser
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from auditlog.vocabulary import Actor
 from certificates.lists import publication
@@ -13,9 +12,9 @@ from compliance.core.commands import ServiceCommand, fields
 class Command(ServiceCommand):
     help = "Publish a new revocation list of every CA that still signs them, or only the lists that are due."
     takes_environment = True
-
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--if-due", action="store_true", help="leave out lists that are up to date")
+    arguments: ClassVar = {
+        "--if-due": {"action": "store_true", "help": "leave out lists that are up to date"},
+    }
 
     def run(self, *, now: datetime, **options: Any) -> list[dict[str, Any]]:
         published = [

@@ -1,9 +1,8 @@
 """`crl_resume`: continue the revocation lists after the database was restored to an earlier moment."""
 
-from argparse import ArgumentParser
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from auditlog.vocabulary import Actor
 from certificates.lists import resuming
@@ -20,16 +19,15 @@ class Command(ServiceCommand):
     )
     takes_environment = True
     requires_environment = True
-
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "--list",
-            action="append",
-            default=[],
-            type=Path,
-            metavar="FILE",
-            help="a published list, the newest one that anyone kept; DER or PEM; may be repeated",
-        )
+    arguments: ClassVar = {
+        "--list": {
+            "action": "append",
+            "default": [],
+            "type": Path,
+            "metavar": "FILE",
+            "help": "a published list, the newest one that anyone kept; DER or PEM; may be repeated",
+        },
+    }
 
     def run(self, *, now: datetime, **options: Any) -> list[dict[str, Any]]:
         kept = [_read(path) for path in options["list"]]

@@ -1,8 +1,7 @@
 """`wrapping_key_rotate`: replace the key that wraps agents' keys."""
 
-from argparse import ArgumentParser
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from auditlog.vocabulary import Actor
 from certificates.issuing import wrapped_keys
@@ -17,14 +16,13 @@ class Command(ServiceCommand):
         "Where it was interrupted, --resume wraps the rest."
     )
     takes_environment = True
-
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--resume", action="store_true", help="make no new key; wrap what waits")
-        parser.add_argument(
-            "--destroy-retired",
-            action="store_true",
-            help="destroy keys retired ten minutes ago that wrap nothing; older backups lose agents' keys",
-        )
+    arguments: ClassVar = {
+        "--resume": {"action": "store_true", "help": "make no new key; wrap what waits"},
+        "--destroy-retired": {
+            "action": "store_true",
+            "help": "destroy keys retired ten minutes ago that wrap nothing; older backups lose agents' keys",
+        },
+    }
 
     def run(self, *, now: datetime, **options: Any) -> dict[str, Any]:
         if not options["resume"]:

@@ -1,8 +1,7 @@
 """`token_key_rotate [--compromised]`: the next key that signs delegation tokens."""
 
-from argparse import ArgumentParser
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from auditlog.vocabulary import Actor
 from compliance.core.commands import ServiceCommand
@@ -16,13 +15,12 @@ class Command(ServiceCommand):
         "The first key of an environment signs at once."
     )
     takes_environment = True
-
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "--compromised",
-            action="store_true",
-            help="withdraw the active key with all its tokens, and sign with another at once",
-        )
+    arguments: ClassVar = {
+        "--compromised": {
+            "action": "store_true",
+            "help": "withdraw the active key with all its tokens, and sign with another at once",
+        },
+    }
 
     def run(self, *, now: datetime, **options: Any) -> dict[str, Any]:
         rotate = keys.replace_compromised if options["compromised"] else keys.rotate

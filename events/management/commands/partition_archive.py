@@ -1,8 +1,7 @@
 """`partition_archive`: archive partitions of the events table."""
 
-from argparse import ArgumentParser
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from auditlog.vocabulary import Actor
 from compliance.core.commands import ServiceCommand
@@ -17,9 +16,9 @@ class Command(ServiceCommand):
         " one that is there is only checked. Drops nothing."
     )
     takes_environment = True
-
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("partitions", nargs="*", help="without any: those past EVENT_RETENTION_DAYS")
+    arguments: ClassVar = {
+        "partitions": {"nargs": "*", "help": "without any: those past EVENT_RETENTION_DAYS"},
+    }
 
     def run(self, *, now: datetime, **options: Any) -> list[dict[str, Any]]:
         known = changes.listed()

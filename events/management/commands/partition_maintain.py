@@ -1,9 +1,8 @@
 """`partition_maintain`: make the events table's next partitions, archive and drop outlived ones."""
 
-from argparse import ArgumentParser
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from auditlog.vocabulary import Actor
 from compliance.core.commands import EXIT_FINDINGS, ServiceCommand
@@ -16,12 +15,13 @@ class Command(ServiceCommand):
         " Exits with 6 when something had to be left for the next run, or the default partition holds rows."
     )
     takes_environment = True
-
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--dry-run", action="store_true", help="only tell what would be done")
-        parser.add_argument(
-            "--drop-restored", action="store_true", help="drop restored partitions before EVENT_RESTORED_DAYS"
-        )
+    arguments: ClassVar = {
+        "--dry-run": {"action": "store_true", "help": "only tell what would be done"},
+        "--drop-restored": {
+            "action": "store_true",
+            "help": "drop restored partitions before EVENT_RESTORED_DAYS",
+        },
+    }
 
     def run(self, *, now: datetime, **options: Any) -> None:
         done = partitions.maintain(

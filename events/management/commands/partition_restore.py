@@ -1,9 +1,8 @@
 """`partition_restore`: make archived events a partition again."""
 
-from argparse import ArgumentParser
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from auditlog.vocabulary import Actor
 from compliance.core.commands import ServiceCommand
@@ -16,12 +15,13 @@ class Command(ServiceCommand):
         " partition_maintain --drop-restored."
     )
     takes_environment = True
-
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file", type=Path)
-        parser.add_argument(
-            "--force", action="store_true", help="even if the audit log does not have the archive's digest"
-        )
+    arguments: ClassVar = {
+        "file": {"type": Path},
+        "--force": {
+            "action": "store_true",
+            "help": "even if the audit log does not have the archive's digest",
+        },
+    }
 
     def run(self, *, now: datetime, **options: Any) -> dict[str, Any]:
         actor = Actor.system("partition_restore")

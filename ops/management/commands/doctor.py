@@ -1,10 +1,9 @@
 """`doctor`: check the service, and say how to mend what is wrong."""
 
-from argparse import ArgumentParser
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from compliance.core.commands import EXIT_FINDINGS, EXIT_UNAVAILABLE, ServiceCommand
 from compliance.core.environments import Environment
@@ -34,12 +33,13 @@ class Command(FindingsCommand):
         "keys, in both environments; safe beside a running service. Exit code 5 if a dependency is down, 6 "
         "if anything else is wrong."
     )
-
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--environment", choices=list(map(str, Environment)), help="check only this one")
-        parser.add_argument(
-            "--fix", action="store_true", help="repair what is safe to repair; destroy agents' orphan keys"
-        )
+    arguments: ClassVar = {
+        "--environment": {"choices": list(map(str, Environment)), "help": "check only this one"},
+        "--fix": {
+            "action": "store_true",
+            "help": "repair what is safe to repair; destroy agents' orphan keys",
+        },
+    }
 
     def run(self, *, now: datetime, **options: Any) -> None:
         chosen = [Environment(options["environment"])] if options["environment"] else list(Environment)

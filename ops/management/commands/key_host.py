@@ -1,10 +1,9 @@
 """`key_host`: one process that opens the PKCS#11 module for all others."""
 
 import os
-from argparse import ArgumentParser
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from django.conf import settings
 
@@ -21,9 +20,9 @@ class Command(ServiceCommand):
     )
     # They import the whole service, which a key host does not need in its memory.
     requires_system_checks = []
-
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--number", type=int, required=True, metavar="N", help="0 to PKCS11_HOSTS - 1")
+    arguments: ClassVar = {
+        "--number": {"type": int, "required": True, "metavar": "N", "help": "0 to PKCS11_HOSTS - 1"},
+    }
 
     def run(self, *, now: datetime, **options: Any) -> None:
         number, hosts, confs = options["number"], settings.PKCS11_HOSTS, settings.PKCS11_HOST_CONFS

@@ -1,8 +1,7 @@
 """`key_reconcile`: find keys that no row names, and rows whose key is gone."""
 
-from argparse import ArgumentParser
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from auditlog.vocabulary import Actor
 from compliance.core.commands import EXIT_FINDINGS, ServiceCommand, between
@@ -18,22 +17,20 @@ class Command(ServiceCommand):
         "orphans, --destroy a single key."
     )
     takes_environment = True
-
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "--grace-minutes",
-            type=between(0, 525_600),
-            default=key_inventory.GRACE // timedelta(minutes=1),
-            metavar="N",
-            help="age of an orphan key (%(default)s)",
-        )
-        parser.add_argument(
-            "--destroy",
-            action="append",
-            default=[],
-            metavar="URI",
-            help="first destroy this key, if no row names it",
-        )
+    arguments: ClassVar = {
+        "--grace-minutes": {
+            "type": between(0, 525_600),
+            "default": key_inventory.GRACE // timedelta(minutes=1),
+            "metavar": "N",
+            "help": "age of an orphan key (%(default)s)",
+        },
+        "--destroy": {
+            "action": "append",
+            "default": [],
+            "metavar": "URI",
+            "help": "first destroy this key, if no row names it",
+        },
+    }
 
     def run(self, *, now: datetime, **options: Any) -> None:
         for uri in options["destroy"]:

@@ -1,8 +1,7 @@
 """`second_factor_reset USERNAME --reason TEXT`: for operators who have lost app, keys and recovery codes."""
 
-from argparse import ArgumentParser
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib.auth.models import User
 
@@ -14,10 +13,10 @@ from people.doors import factors
 
 class Command(ServiceCommand):
     help = "Remove a user's authenticator app, security keys and recovery codes."
-
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("username")
-        parser.add_argument("--reason", required=True, help="why; kept in the audit log")
+    arguments: ClassVar = {
+        "username": {},
+        "--reason": {"required": True, "help": "why; kept in the audit log"},
+    }
 
     def run(self, *, now: datetime, **options: Any) -> str:
         user = User.objects.filter(username=options["username"]).first()

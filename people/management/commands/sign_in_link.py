@@ -1,8 +1,7 @@
 """`sign_in_link USERNAME --reason TEXT`: the way in for operators while the identity provider is away."""
 
-from argparse import ArgumentParser
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -16,10 +15,10 @@ from people.doors import links
 
 class Command(ServiceCommand):
     help = "Print a link that signs an operator in once, with the second factor."
-
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("username")
-        parser.add_argument("--reason", required=True, help="why; kept in the audit log")
+    arguments: ClassVar = {
+        "username": {},
+        "--reason": {"required": True, "help": "why; kept in the audit log"},
+    }
 
     def run(self, *, now: datetime, **options: Any) -> str:
         user = User.objects.filter(

@@ -1,12 +1,11 @@
 """`report_verify`: verify the bundle of a report."""
 
 import json
-from argparse import ArgumentParser
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -76,16 +75,15 @@ class Command(CheckCommand):
         "Verify the bundle of a report: signature, key and digests. Exit code 0: verified, 6: not verified."
     )
     requires_system_checks = []
-
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("bundle", type=Path, help="the ZIP of a report")
-        parser.add_argument(
-            "--key",
-            action="append",
-            default=[],
-            metavar="VKEY",
-            help="trust this key of the audit log instead of this service's own; no database is used then",
-        )
+    arguments: ClassVar = {
+        "bundle": {"type": Path, "help": "the ZIP of a report"},
+        "--key": {
+            "action": "append",
+            "default": [],
+            "metavar": "VKEY",
+            "help": "trust this key of the audit log instead of this service's own; no database is used then",
+        },
+    }
 
     def run(self, *, now: datetime, **options: Any) -> list[dict[str, Any]]:
         try:

@@ -1,8 +1,7 @@
 """`key_create --tenant ID --environment live|test`: create an API key, and print it once."""
 
-from argparse import ArgumentParser
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from auditlog.vocabulary import Actor
@@ -14,12 +13,12 @@ class Command(ServiceCommand):
     help = "Create an API key; its secret is printed once and can't be read again."
     takes_environment = True
     requires_environment = True
-
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--tenant", type=UUID, required=True, metavar="ID")
-        parser.add_argument("--scopes", metavar="A,B", help="comma-separated; all when omitted")
-        parser.add_argument("--name", default="", help="shown in the console")
-        parser.add_argument("--expires-in-days", type=between(1, 3_650), metavar="N")
+    arguments: ClassVar = {
+        "--tenant": {"type": UUID, "required": True, "metavar": "ID"},
+        "--scopes": {"metavar": "A,B", "help": "comma-separated; all when omitted"},
+        "--name": {"default": "", "help": "shown in the console"},
+        "--expires-in-days": {"type": between(1, 3_650), "metavar": "N"},
+    }
 
     def run(self, *, now: datetime, **options: Any) -> dict[str, Any]:
         days = options["expires_in_days"]

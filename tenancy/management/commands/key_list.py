@@ -1,8 +1,7 @@
 """`key_list [--tenant ID]`: list API keys, without their secrets."""
 
-from argparse import ArgumentParser
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from compliance.core import environments
@@ -15,10 +14,10 @@ SHOWN = ("name", "hint", "scopes", "created_at", "last_used_at", "expires_at", "
 
 class Command(ServiceCommand):
     help = "List the API keys of all tenants or of one, in both environments or in one."
-
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--tenant", type=UUID, metavar="ID", help="all tenants when omitted")
-        parser.add_argument("--environment", choices=[environment.value for environment in Environment])
+    arguments: ClassVar = {
+        "--tenant": {"type": UUID, "metavar": "ID", "help": "all tenants when omitted"},
+        "--environment": {"choices": [environment.value for environment in Environment]},
+    }
 
     def run(self, *, now: datetime, **options: Any) -> list[dict[str, Any]]:
         chosen = [Environment(options["environment"])] if options["environment"] else list(Environment)

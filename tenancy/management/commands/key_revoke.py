@@ -1,8 +1,7 @@
 """`key_revoke ID --environment live|test`: revoke an API key."""
 
-from argparse import ArgumentParser
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from auditlog.vocabulary import Actor
@@ -14,10 +13,10 @@ class Command(ServiceCommand):
     help = "Revoke an API key; requests with it are refused from now on."
     takes_environment = True
     requires_environment = True
-
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("key_id", type=UUID, metavar="ID")
-        parser.add_argument("--reason", help="kept in the audit log")
+    arguments: ClassVar = {
+        "key_id": {"type": UUID, "metavar": "ID"},
+        "--reason": {"help": "kept in the audit log"},
+    }
 
     def run(self, *, now: datetime, **options: Any) -> dict[str, Any]:
         row = services.revoke_key(

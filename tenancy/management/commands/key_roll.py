@@ -1,8 +1,7 @@
 """`key_roll ID --environment live|test`: replace an API key, with an overlap."""
 
-from argparse import ArgumentParser
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from auditlog.vocabulary import Actor
@@ -14,10 +13,10 @@ class Command(ServiceCommand):
     help = "Create and print a successor of an API key, and let the old key expire after an overlap."
     takes_environment = True
     requires_environment = True
-
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("key_id", type=UUID, metavar="ID")
-        parser.add_argument("--overlap-hours", type=between(0, 8_760), default=24, metavar="N")
+    arguments: ClassVar = {
+        "key_id": {"type": UUID, "metavar": "ID"},
+        "--overlap-hours": {"type": between(0, 8_760), "default": 24, "metavar": "N"},
+    }
 
     def run(self, *, now: datetime, **options: Any) -> dict[str, Any]:
         overlap = timedelta(hours=options["overlap_hours"])

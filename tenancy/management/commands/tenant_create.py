@@ -1,8 +1,7 @@
 """`tenant_create --name NAME`: create a tenant in both environments."""
 
-from argparse import ArgumentParser
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from auditlog.vocabulary import Actor
 from compliance.core.commands import ServiceCommand
@@ -11,9 +10,9 @@ from tenancy import services
 
 class Command(ServiceCommand):
     help = "Create a tenant in both environments."
-
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--name", required=True)
+    arguments: ClassVar = {
+        "--name": {"required": True},
+    }
 
     def run(self, *, now: datetime, **options: Any) -> dict[str, str]:
         actor = Actor.system("tenant_create")

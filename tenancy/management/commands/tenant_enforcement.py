@@ -1,8 +1,7 @@
 """`tenant_enforcement ID MODE --environment live|test`: enforce the risk threshold, or only observe."""
 
-from argparse import ArgumentParser
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from auditlog.vocabulary import Actor
@@ -15,11 +14,11 @@ class Command(ServiceCommand):
     help = "Have a tenant's agents stopped at the risk threshold (enforce), or only observed (observe)."
     takes_environment = True
     requires_environment = True
-
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("tenant_id", type=UUID, metavar="ID")
-        parser.add_argument("enforcement", choices=Enforcement.values)
-        parser.add_argument("--reason", required=True, help="kept in the audit log")
+    arguments: ClassVar = {
+        "tenant_id": {"type": UUID, "metavar": "ID"},
+        "enforcement": {"choices": Enforcement.values},
+        "--reason": {"required": True, "help": "kept in the audit log"},
+    }
 
     def run(self, *, now: datetime, **options: Any) -> dict[str, str]:
         tenant = services.change_setting(

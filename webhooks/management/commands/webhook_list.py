@@ -1,8 +1,7 @@
 """`webhook_list [--tenant ID]`: list the webhooks of an environment, without their secrets."""
 
-from argparse import ArgumentParser
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from django.db.models import Count, OuterRef, Subquery
@@ -30,9 +29,9 @@ COUNTS = {status: counted(status) for status in ("pending", "failed")}
 class Command(ServiceCommand):
     help = "List webhooks with the counts of their pending and failed deliveries."
     takes_environment = True
-
-    def add_own_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--tenant", type=UUID, metavar="ID", help="only this tenant's")
+    arguments: ClassVar = {
+        "--tenant": {"type": UUID, "metavar": "ID", "help": "only this tenant's"},
+    }
 
     def run(self, *, now: datetime, **options: Any) -> list[dict[str, Any]]:
         webhooks: Any = Webhook.objects.existing().newest_first()
