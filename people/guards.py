@@ -2,10 +2,6 @@
 
 from typing import Final
 
-from compliance.core import environments
-from compliance.core.environments import Environment
-from compliance.stores import sql
-
 TRIGGERS: Final = {
     "people_identify ON auth_user",
     *(
@@ -14,13 +10,8 @@ TRIGGERS: Final = {
         for what in ("no_change", "no_truncate")
     ),
 }
+"""In the live database alone, where users exist."""
 REMEDY: Final = (
     "find out who did it; then, as the owner: ALTER TABLE <table> ENABLE ALWAYS TRIGGER <trigger>;"
     " a missing one is made anew as in migration people.0001; give users made meanwhile their identity"
 )
-
-
-def not_in_force() -> set[str]:
-    """Return those of `TRIGGERS` that are missing or disabled; users exist in the live database alone."""
-    with environments.use(Environment.LIVE):
-        return sql.triggers_not_in_force(TRIGGERS)

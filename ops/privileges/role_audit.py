@@ -7,6 +7,8 @@ from django.db import connections
 
 from auditlog import guards
 from compliance.core import environments
+from compliance.core.environments import Environment
+from compliance.stores import sql
 from ops.privileges.granting import SCHEMA, differences
 from people import guards as people_guards
 
@@ -100,11 +102,12 @@ def privileges_as_listed() -> str:
 
 def audit_log_guarded() -> str:
     """Return what is wrong with the audit log's triggers; empty if nothing."""
-    found = sorted(guards.not_in_force())
+    found = sorted(sql.triggers_not_in_force(guards.TRIGGERS))
     return f"triggers of the audit log are missing or disabled: {', '.join(found)}" if found else ""
 
 
 def people_guarded() -> str:
     """Return what is wrong with the triggers on people's tables, in the live database; empty if nothing."""
-    found = sorted(people_guards.not_in_force())
+    with environments.use(Environment.LIVE):
+        found = sorted(sql.triggers_not_in_force(people_guards.TRIGGERS))
     return f"triggers on people's tables are missing or disabled: {', '.join(found)}" if found else ""
