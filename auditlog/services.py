@@ -28,7 +28,7 @@ class EntryFields(TypedDict, total=False):
     words, and are erased with it.
     """
 
-    of: Model
+    of: Model | None
     tenant_id: UUID
     action: Required[AuditAction]
     affected_id: object
@@ -73,11 +73,6 @@ def record_all(entries: Sequence[AuditEntry]) -> None:
     if not environments.in_transaction():
         raise RuntimeError("auditlog.record() belongs inside environments.atomic()")
     sql.insert_all(entries)
-    ask_to_seal()
-
-
-def ask_to_seal() -> None:
-    """Have the entries that the transaction queued sealed as soon as it has committed."""
     wakeups.ask_for_on_commit(SEAL)
 
 

@@ -15,7 +15,7 @@ from auditlog.sealing.tree import StoredTiles
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.core.errors import Invalid
-from compliance.stores import sql
+from compliance.stores import sql, wakeups
 
 RECORDS = frozenset({AuditAction.AUDIT_ERASED, AuditAction.AUDIT_DROPPED})
 """Entries that tell why contents are missing: verification needs what they name."""
@@ -56,5 +56,5 @@ def erase(
                 now=now,
             )
             sql.query(ERASE, [entry_id, found, sealed.leaf(), auditlog.as_json(told)])
-            auditlog.ask_to_seal()
+            wakeups.ask_for_on_commit(auditlog.SEAL)
     return found

@@ -10,7 +10,7 @@ from auditlog.models import AuditEntry
 from auditlog.sealing.sealer import LOCK
 from auditlog.vocabulary import RETENTIONS, SERVICE_TENANT_ID, Actor, AuditAction
 from compliance.core import environments
-from compliance.stores import sql
+from compliance.stores import sql, wakeups
 
 BATCH: Final = 5_000
 _DROP: Final = "SELECT auditlog_drop(%s, %s, %s::jsonb)"
@@ -52,6 +52,6 @@ def drop_expired(*, actor: Actor, now: datetime) -> int:
             )
             dropped = sql.query(_DROP, [horizon, BATCH, auditlog.as_json(record)])[0][0]
             if dropped:
-                auditlog.ask_to_seal()
+                wakeups.ask_for_on_commit(auditlog.SEAL)
         total += dropped
     return total
