@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from datetime import UTC
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -29,7 +28,7 @@ from unfold.enums import ActionVariant
 from unfold.paginator import InfinitePaginator
 
 from auditlog.actors.names import NamesActors, actor_shown
-from auditlog.actors.requests import record_download
+from auditlog.actors.requests import actor_of, record_taken
 from auditlog.errors import ExportsUnderWay, NothingSealed, NotSealedYet
 from auditlog.exporting.export import export_of
 from auditlog.exporting.formats import FORMATS
@@ -128,10 +127,6 @@ def _erasure(entry: AuditEntry, part: str) -> SafeString:
     return format_html("{} {} {}", chip("erased", "warning"), when, record_link)
 
 
-def _actor(entry: Any, *, is_short: bool = False) -> SafeString | str:
-    return actor_shown(entry.actor_id, entry.actor_name, is_short=is_short)
-
-
 def _linked_short(entry: AuditEntry) -> str:
     kind = entry.event_type.partition(".")[0].replace("_", " ")
     return linked(entry, format_html("{} {}", kind, short_code(entry.affected_id)))
@@ -181,9 +176,13 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
     )
 
     kind = column("kind", lambda row: KINDS[row.actor_kind], ordering="actor_kind")
-    actor = part_column("actor", "actor_id", _actor)
+    actor = part_column("actor", "actor_id", lambda row: actor_shown(row.actor_id, row.actor_name))
     short_actor = part_column(
-        "actor", "actor_id", partial(_actor, is_short=True), is_listed=True, ordering="actor_id"
+        "actor",
+        "actor_id",
+        lambda row: actor_shown(row.actor_id, row.actor_name, is_short=True),
+        is_listed=True,
+        ordering="actor_id",
     )
     affected = part_column("affected", "affected_id", lambda row: linked(row, code(row.affected_id)))
     short_affected = part_column("affected", "affected_id", _linked_short, is_listed=True)
@@ -315,8 +314,8 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
             messages.warning(request, f"{error.message}.")
             return HttpResponseRedirect(back)
         try:
-            record_download(
-                request,
+            record_taken(
+                actor=actor_of(request),
                 action=AuditAction.AUDIT_EXPORTED,
                 tenant_id=tenant_id,
                 description=f"Audit log exported as {name}",

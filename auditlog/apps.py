@@ -19,6 +19,7 @@ def is_origin(name: str) -> bool:
         return False
 
 
+@register
 def check_origin(**kwargs: Any) -> list[CheckMessage]:
     origin: str = settings.AUDIT_LOG_ORIGIN
     if is_origin(origin):
@@ -30,6 +31,3 @@ def check_origin(**kwargs: Any) -> list[CheckMessage]:
 class AuditLogConfig(AppConfig):
     name = "auditlog"
     verbose_name = "Audit log"
-
-    def ready(self) -> None:
-        register(check_origin)

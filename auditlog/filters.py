@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from auditlog.querysets import AuditEntryQuerySet
-from auditlog.vocabulary import ActorKind, ActorType
+from auditlog.vocabulary import ActorKind, ActorType, AuditAction
 from compliance.api.pagination import Cursor, read_choice, read_cursor, read_moment, read_text
 from compliance.core.errors import Invalid
 
@@ -48,7 +48,11 @@ class EntryFilters:
         if self.after is not None:
             wanted["created_at__gt"] = self.after
         found = entries.filter(**wanted)
-        return found.with_action(self.action) if self.action else found
+        if self.action:
+            # A list of actions, which the index by type answers.
+            begun = [name for name in AuditAction.values if name.startswith(self.action)]
+            found = found.filter(event_type__in=begun or [self.action])
+        return found
 
     def given(self) -> dict[str, Any]:
         found = {name: value for name in NAMES if (value := getattr(self, name)) is not None}

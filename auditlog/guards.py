@@ -2,8 +2,6 @@
 
 from typing import Final
 
-from compliance.stores import sql
-
 PREFIX: Final = "auditlog_"
 TABLES: Final = ("auditentry", "leaf", "tile", "treehead", "signedhead")
 NOTES: Final = "auditlog_signedhead"
@@ -19,8 +17,3 @@ REMEDY: Final = (
     " ALTER TABLE <table> ENABLE ALWAYS TRIGGER <trigger>;"
     " a missing one is made anew as in the migration auditlog.0001_initial"
 )
-
-
-def not_in_force() -> set[str]:
-    """Return those of `TRIGGERS` that are missing or disabled."""
-    return sql.triggers_not_in_force(TRIGGERS)

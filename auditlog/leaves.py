@@ -12,8 +12,6 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import rfc8785
 
-from auditlog.tlog.merkle import leaf_hash
-
 VERSION: Final = b"\x01"
 PARTS: Final = ("head", "actor_id", "affected_id", "description", "metadata")
 """The parts of an entry in the order of their commitments; `head` holds the fields that are never erased."""
@@ -69,11 +67,6 @@ def leaf_data(row: EntryRow, salts: bytes, erased: Mapping[str, str] | None = No
         for part, commitment in erased.items():
             commitments[PARTS.index(part)] = bytes.fromhex(commitment)
     return VERSION + b"".join(commitments)
-
-
-def entry_hash(row: EntryRow, salts: bytes, erased: Mapping[str, str] | None = None) -> bytes:
-    """Return the leaf's hash (RFC 6962 §2.1)."""
-    return leaf_hash(leaf_data(row, salts, erased))
 
 
 def disclosure(row: EntryRow, salts: bytes, erased: Mapping[str, str] | None = None) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from django.db import models
 from django.db.models import Q
 
 from auditlog.errors import EntryNotFound
-from auditlog.vocabulary import ActorKind, AuditAction
 from compliance.stores.rows import AppendOnly, TenantRows
 
 if TYPE_CHECKING:
@@ -21,14 +20,6 @@ class AuditEntryQuerySet(TenantRows["AuditEntry"]):
 
     def of_type(self, event_type: str) -> "AuditEntryQuerySet":
         return self.filter(event_type=event_type)
-
-    def with_action(self, beginning: str) -> "AuditEntryQuerySet":
-        """Entries whose action begins so; a list of actions, which the index by type answers."""
-        names = [name for name in AuditAction.values if name.startswith(beginning)]
-        return self.filter(event_type__in=names or [beginning])
-
-    def by_people(self) -> "AuditEntryQuerySet":
-        return self.filter(actor_kind=ActorKind.PERSON)
 
     def about(self, affected_id: object) -> "AuditEntryQuerySet":
         return self.filter(affected_id=str(affected_id))

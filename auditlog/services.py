@@ -28,7 +28,7 @@ class EntryFields(TypedDict, total=False):
     words, and are erased with it.
     """
 
-    of: Model
+    of: Model | None
     tenant_id: UUID
     action: Required[AuditAction]
     affected_id: object

@@ -1,8 +1,5 @@
 """The audit log's routes; each environment's tree has a prefix of its own (C2SP tlog-tiles)."""
 
-from collections.abc import Callable
-
-from django.http import HttpResponse
 from django.urls import URLPattern, path
 
 from auditlog.proving.views import BundleViewSet, ProofViewSet, TreeViewSet
@@ -11,14 +8,15 @@ from compliance.core.environments import Environment
 
 
 def _tree(prefix: str, environment: Environment) -> list[URLPattern]:
-    def to(action: str) -> Callable[..., HttpResponse]:
-        return TreeViewSet.as_view({"get": action}, environment=environment)
-
+    places = {name: name for name in ("checkpoint", "status", "keys", "consistency")}
+    places["tile"] = "tile/<str:level>/<path:path>"
     bundles = BundleViewSet.as_view({"get": "bundle"}, environment=environment)
     return [
-        *(path(f"{prefix}/{name}", to(name)) for name in ("checkpoint", "status", "keys", "consistency")),
         path(f"{prefix}/tile/entries/<path:path>", bundles),
-        path(f"{prefix}/tile/<str:level>/<path:path>", to("tile")),
+        *(
+            path(f"{prefix}/{place}", TreeViewSet.as_view({"get": action}, environment=environment))
+            for action, place in places.items()
+        ),
     ]
 
 

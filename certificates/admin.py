@@ -50,18 +50,10 @@ SOON, VERY_SOON = timedelta(days=30), timedelta(days=7)
 CERTIFICATE_TONES = {"on hold": "warning", "expired": "danger", "revoked": "danger"}
 
 
-def _run(
-    service: Callable[..., Any], identifier: str, done: Callable[[Any], str]
-) -> Callable[[ActionCall], str]:
+def _run(service: Callable[..., Any], identifier: str, done: Callable[[Any], str], call: ActionCall) -> str:
     """Call a service with the row's id as `identifier`; `done` returns the message about its result."""
-
-    def run(call: ActionCall) -> str:
-        changed = service(
-            **{identifier: call.row.id}, reason=call.data["reason"], **user_of(call.request, call.row)
-        )
-        return done(changed)
-
-    return run
+    told = {identifier: call.row.id, "reason": call.data["reason"]}
+    return done(service(**told, **user_of(call.request, call.row)))
 
 
 REVOKE = ConfirmedAction(
@@ -73,7 +65,8 @@ REVOKE = ConfirmedAction(
         "be undone: the agent needs a new certificate. A reason that begins with one of RFC 5280's (key "
         "compromise, superseded, privilege withdrawn, …) is put on the list, too."
     ),
-    run=_run(
+    run=partial(
+        _run,
         services.revoke,
         "certificate_id",
         lambda row: f"Certificate {row.serial_number} is revoked; the next verification says so.",
@@ -92,7 +85,7 @@ SUSPEND = ConfirmedAction(
         "answers revoked (certificateHold), and the revocation list names it. Subscribed webhooks receive "
         "agent.suspended and certificate.revoked."
     ),
-    run=_run(services.suspend_agent, "agent_id", lambda agent: f"{visible(agent)} is suspended."),
+    run=partial(_run, services.suspend_agent, "agent_id", lambda agent: f"{visible(agent)} is suspended."),
     is_offered=lambda agent: agent.status in (AgentStatus.PENDING, AgentStatus.ACTIVE),
     is_destructive=True,
 )
@@ -105,7 +98,8 @@ REINSTATE = ConfirmedAction(
         "certificate was revoked for good or has ended, the agent is pending, and certifying it issues a "
         "certificate with a new serial number. Do this once the cause is fixed."
     ),
-    run=_run(
+    run=partial(
+        _run,
         partial(services.reinstate_agent, may_undo_stop=True),
         "agent_id",
         lambda agent: f"{visible(agent)} is {agent.status} again.",
@@ -117,7 +111,7 @@ RETIRE = ConfirmedAction(
     label="Retire agent",
     icon="archive",
     explanation="Ends the agent for good: its certificate is revoked and it can't be certified again.",
-    run=_run(services.retire_agent, "agent_id", lambda agent: f"{visible(agent)} is retired."),
+    run=partial(_run, services.retire_agent, "agent_id", lambda agent: f"{visible(agent)} is retired."),
     is_offered=lambda agent: agent.status != AgentStatus.RETIRED,
     is_destructive=True,
 )

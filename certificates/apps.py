@@ -13,10 +13,8 @@ class CertificatesConfig(AppConfig):
     name = "certificates"
     verbose_name = "Certificates"
 
-    def ready(self) -> None:
-        checks.register(check_agent_keys)
 
-
+@checks.register
 def check_agent_keys(**kwargs: Any) -> list[checks.CheckMessage]:
     """Report an unknown value of AGENT_KEYS; at run time it would count as `resident`."""
     if settings.AGENT_KEYS in list(KeyStorage):

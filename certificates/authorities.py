@@ -39,7 +39,7 @@ def bootstrap(*, now: datetime) -> CertificateAuthority:
     if is_wrapped and not WrappingKey.objects.filter(retired_at=None).exists():
         wrapped_keys.rotate(actor=ACTOR, now=now)
     with environments.atomic():
-        _lock_bootstrap()
+        sql.query("SELECT pg_advisory_xact_lock(%s)", [BOOTSTRAP_LOCK])
         in_service = {ca.role: ca for ca in CertificateAuthority.objects.in_service()}
         issuing = in_service.get(AuthorityRole.ISSUING)
         if issuing is None:
@@ -62,7 +62,7 @@ def rotate(*, actor: Actor, now: datetime, force: bool = False, with_root: bool 
     before `ca_init`, `Conflict` within a day unless `force`, and if the root ends too soon.
     """
     with environments.atomic():
-        _lock_bootstrap()
+        sql.query("SELECT pg_advisory_xact_lock(%s)", [BOOTSTRAP_LOCK])
         in_service = {ca.role: ca for ca in CertificateAuthority.objects.in_service().locked()}
         if AuthorityRole.ISSUING not in in_service:
             raise AuthorityNotFound("There is no issuing CA to rotate; run ca_init")
@@ -89,10 +89,6 @@ def _retire(authority: CertificateAuthority, actor: Actor, now: datetime) -> Non
     authority.retired_at = now
     authority.save(update_fields=["retired_at"])
     _audit(authority, AuditAction.CA_ROTATED, "rotated out of service", actor, now)
-
-
-def _lock_bootstrap() -> None:
-    sql.query("SELECT pg_advisory_xact_lock(%s)", [BOOTSTRAP_LOCK])
 
 
 def _make(parent: CertificateAuthority | None, actor: Actor, now: datetime) -> CertificateAuthority:

@@ -81,9 +81,6 @@ class CertificateQuerySet(TenantRows["Certificate"]):
             Q(status="active") | Q(status="revoked", revocation_code=HOLD), expires_at__gte=now
         )
 
-    def overdue(self, now: datetime) -> "CertificateQuerySet":
-        return self.filter(status="active", expires_at__lt=now)
-
     def with_status(self, status: str | None, now: datetime) -> "CertificateQuerySet":
         if status == "active":
             return self.active(now)

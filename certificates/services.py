@@ -150,7 +150,7 @@ def reinstate_agent(
         held = [one for one in found if one.is_on_hold(now)]
         release_all(certificates=held, actor=actor, now=now)
         for certificate in held:
-            _publish_list(certificate)
+            enqueue_on_commit(PUBLISH, authority_id=str(certificate.authority_id))
     return agent
 
 
@@ -166,7 +166,7 @@ def revoke_locked(
     """Revoke a locked certificate, as of its hold's beginning, else `since`, else now, and announce it."""
     revoke_all(certificates=[certificate], reason=reason, code=code, now=now, since=since)
     announce_revoked(certificates=[certificate], reason=reason, code=code, actor=actor, now=now)
-    _publish_list(certificate)
+    enqueue_on_commit(PUBLISH, authority_id=str(certificate.authority_id))
 
 
 def revoke_all(
@@ -235,10 +235,6 @@ def _forget_wrapped_keys(certificates: Sequence[Certificate]) -> None:
         WrappedAgentKey.objects.filter(key_uri__in=wrapped).delete()
 
 
-def _publish_list(certificate: Certificate) -> None:
-    enqueue_on_commit(PUBLISH, authority_id=str(certificate.authority_id))
-
-
 def _end_holds(certificates: Sequence[Certificate], now: datetime) -> None:
     """Record the end of holds, for the next delta and for questions about the past."""
     ended = []
@@ -302,7 +298,8 @@ def supersede(certificate: Certificate, now: datetime, *, actor: Actor = SWEEPER
 
 def expire_due(*, now: datetime) -> int:
     """Mark and announce up to 500 certificates that are past their end; return how many."""
-    return each_due(Certificate.objects.overdue(now), lambda _, one: mark_expired(one, now))
+    due = Certificate.objects.filter(status="active", expires_at__lt=now)
+    return each_due(due, lambda _, one: mark_expired(one, now))
 
 
 def mark_expired(certificate: Certificate, now: datetime) -> None:

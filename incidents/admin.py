@@ -106,9 +106,6 @@ class IncidentAdmin(TenantScopedAdmin):
     attachments = column("attachments", shown.attachments_table)
     aware = column("aware since", lambda row: moment(row.aware_at) if row.aware_at else "the detection")
 
-    def get_queryset(self, request: HttpRequest) -> Any:
-        return super().get_queryset(request).defer("announced")
-
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
@@ -120,4 +117,5 @@ class IncidentAdmin(TenantScopedAdmin):
 
     def navigation_badge(self, request: HttpRequest) -> int:
         """Return the number of incidents that go on, up to 99."""
-        return int(self.get_queryset(request).ongoing().order_by()[:MOST_COUNTED].count())
+        rows: Any = self.get_queryset(request)
+        return int(rows.ongoing().order_by()[:MOST_COUNTED].count())

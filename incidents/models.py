@@ -141,9 +141,6 @@ class TouchedAgent(models.Model):
             Index(fields=["case_number"], condition=Q(is_current=True), name="incidents_of_case"),
         ]
 
-    def __str__(self) -> str:
-        return self.agent_name
-
 
 class TouchedCertificate(models.Model):
     """A certificate of an incident's agent that what happened concerns."""
@@ -161,9 +158,6 @@ class TouchedCertificate(models.Model):
         constraints = [
             UniqueConstraint(fields=["incident", "certificate_id"], name="incidents_certificate_once")
         ]
-
-    def __str__(self) -> str:
-        return self.serial_number
 
 
 class TimelineEntry(AppendOnlyRow):
@@ -195,6 +189,3 @@ class TimelineEntry(AppendOnlyRow):
             CheckConstraint(condition=Q(kind__in=EntryKind.values), name="incidents_entry_kind_known"),
             CheckConstraint(condition=Q(actor_kind__in=ActorKind.values), name="incidents_entry_actor_known"),
         ]
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.at:%Y-%m-%d %H:%M:%S}"

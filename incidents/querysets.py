@@ -45,10 +45,6 @@ class IncidentQuerySet(TenantRows["Incident"]):
 class TimelineQuerySet(models.QuerySet[Any]):
     """Rows of timelines."""
 
-    def of_incident(self, incident_id: UUID) -> "TimelineQuerySet":
-        """Return an incident's rows, the oldest first."""
-        return self.filter(incident_id=incident_id).order_by("at", "id")
-
     def of_incidents(self, incident_ids: Collection[UUID]) -> "TimelineQuerySet":
         """Return the rows of several incidents, the oldest first."""
         return self.filter(incident_id__in=incident_ids).order_by("at", "id")

@@ -7,6 +7,7 @@ from rest_framework import serializers
 
 from compliance.api.rest.fields import (
     ChangesSerializer,
+    JsonTyped,
     RowSerializer,
     StrictCharField,
     StrictDateTimeField,
@@ -109,16 +110,13 @@ class IncidentDetailSerializer(IncidentSerializer):
         fields = [*IncidentSerializer.Meta.fields, "certificates", "timeline"]
 
 
-class DigestField(serializers.RegexField):
+class DigestField(JsonTyped, serializers.RegexField):
     """A SHA-256 in lowercase hex, as a JSON string; a number of 64 digits is refused."""
+
+    json_types = (str,)
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(r"^[0-9a-f]{64}\Z", trim_whitespace=False, **kwargs)
-
-    def to_internal_value(self, data: Any) -> str:
-        if not isinstance(data, str):
-            self.fail("invalid")
-        return super().to_internal_value(data)
 
 
 class AttachmentSerializer(serializers.Serializer[Any]):

@@ -11,7 +11,6 @@ from auditlog import services as auditlog
 from auditlog.vocabulary import Actor, AuditAction
 from compliance.core import environments
 from compliance.stores import sql
-from incidents.duties.clocks import next_announcement_at, next_due_at
 from incidents.duties.statements import check, settle
 from incidents.errors import IncidentClosed, IncidentMerged
 from incidents.models import Incident, TimelineEntry, TouchedAgent, TouchedCertificate
@@ -82,11 +81,11 @@ def update(
         incident = Incident.objects.for_tenant(tenant_id).locked().find(incident_id)
         _change(incident, changes, actor, now)
         if note:
-            _enter(incident, EntryKind.NOTE, note, actor, now)
+            enter(incident, EntryKind.NOTE, note, actor, now)
             _record(incident, AuditAction.INCIDENT_NOTED, "Note added to", actor, now, note=note)
         if attachment is not None:
             text = f"Attached by digest: {attachment['name']}"
-            _enter(incident, EntryKind.ATTACHMENT, text, actor, now, data=attachment)
+            enter(incident, EntryKind.ATTACHMENT, text, actor, now, data=attachment)
             _record(incident, AuditAction.INCIDENT_ATTACHED, "Attachment added to", actor, now, **attachment)
     return incident
 
@@ -102,7 +101,7 @@ def note_reinstated(
     if incident is None:
         return
     text, named = f"Agent {agent_name} reinstated: {reason}", {"agent_id": str(agent_id)}
-    _enter(incident, EntryKind.JOINED, text, actor, now, data=named)
+    enter(incident, EntryKind.JOINED, text, actor, now, data=named)
     _record(incident, AuditAction.INCIDENT_JOINED, "Reinstatement joined", actor, now, reinstated=named)
     if incident.state == IncidentState.CONTAINED:
         _change(incident, {"state": IncidentState.OPEN}, actor, now)
@@ -123,24 +122,19 @@ def note_merged(
     named = {"incident_id": str(other.id), "reference": other.reference}
     told, changes = _difference(before or {}, after or {})
     whole = f"{text}. {told}" if told else text
-    _enter(incident, EntryKind.MERGED, whole, actor, now, data={**named, "changes": changes})
+    enter(incident, EntryKind.MERGED, whole, actor, now, data={**named, "changes": changes})
     _record(
         incident, AuditAction.INCIDENT_MERGED, f"{text}:", actor, now, other=named, note=note, changes=changes
     )
     if note:
-        _enter(incident, EntryKind.NOTE, note, actor, now)
-
-
-def note_drafted(*, incident: Incident, text: str, data: dict[str, Any], actor: Actor, now: datetime) -> None:
-    """Enter in the timeline that a notification was drafted; the drafting room audits it."""
-    _enter(incident, EntryKind.DRAFTED, text, actor, now, data=data)
+        enter(incident, EntryKind.NOTE, note, actor, now)
 
 
 def note_deadline(
     *, incident: Incident, kind: EntryKind, text: str, data: dict[str, Any], actor: Actor, now: datetime
 ) -> None:
     """Enter, audit and announce that a clock of the locked incident is near its end or past it."""
-    _enter(incident, kind, text, actor, now, data=data)
+    enter(incident, kind, text, actor, now, data=data)
     action = {
         EntryKind.DEADLINE_NEAR: AuditAction.INCIDENT_DEADLINE_NEAR,
         EntryKind.DEADLINE_MISSED: AuditAction.INCIDENT_DEADLINE_MISSED,
@@ -152,8 +146,9 @@ def note_deadline(
 def wind(incident: Incident) -> None:
     """Set the moments at which the incident's clocks need attention next; the caller saves them."""
     clocks = incident.clocks()
-    incident.next_announcement_at = next_announcement_at(clocks, incident.announced)
-    incident.next_due_at = next_due_at(clocks)
+    waiting = (at for one in clocks for at, _, key in one.announcements() if key not in incident.announced)
+    incident.next_announcement_at = min(waiting, default=None)
+    incident.next_due_at = min((one.due_at for one in clocks if one.is_open and one.due_at), default=None)
 
 
 def _open(tenant_id: UUID, occurrence: Occurrence, actor: Actor, now: datetime) -> Incident:
@@ -253,7 +248,7 @@ def _change(incident: Incident, changes: Mapping[str, Any], actor: Actor, now: d
         incident.agents.update(is_current=False)
     after = {name: getattr(incident, name) for name in before}
     text, data = _difference(before, after)
-    _enter(incident, EntryKind.CHANGED, text, actor, now, data=data)
+    enter(incident, EntryKind.CHANGED, text, actor, now, data=data)
     _record(incident, AuditAction.INCIDENT_UPDATED, "Changed", actor, now, changes=data)
 
 
@@ -272,7 +267,7 @@ def _state_after(occurrence: Occurrence) -> IncidentState:
 
 
 def _enter_occurrence(incident: Incident, kind: EntryKind, occurrence: Occurrence, actor: Actor) -> None:
-    _enter(
+    enter(
         incident,
         kind,
         occurrence.text,
@@ -285,9 +280,10 @@ def _enter_occurrence(incident: Incident, kind: EntryKind, occurrence: Occurrenc
     )
 
 
-def _enter(
+def enter(
     incident: Incident, kind: EntryKind, text: str, actor: Actor, at: datetime, /, **fields: Any
 ) -> None:
+    """Add a row to the timeline; the caller audits what it tells."""
     entry = TimelineEntry(
         incident_id=incident.id,
         kind=kind,

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from functools import partial
 from typing import Any
 
 from django.contrib import admin
@@ -33,6 +32,14 @@ LEAST = 1.5  # height of a bar that is not zero
 RISK_NOTE = f"Each day's highest score; the lines are at {MEDIUM} (medium) and {HIGH} (high)."
 OF_RISK: dict[str, Any] = {"top": 1.0, "lines": [f"{HEIGHT * (1 - bound):.2f}" for bound in (MEDIUM, HIGH)]}
 """The scale of a score."""
+
+SUMS = ("events", "medium", "high", "delivered", "undelivered", "reviews", "revocations")
+MAXIMA = ("review_delay", "revocation_delay", "longest_revocation_delay")
+"""The fields of a day's figures, by how those of several tenants become one."""
+
+_count, _score = "{:,.0f}".format, "{:.2f}".format
+_number = "{:.2f}".format
+"""Write a number as SVG reads it, whatever the language."""
 
 Numbers = Sequence[float | None]
 Figures = Mapping[date, Mapping[str, Any]]
@@ -88,8 +95,11 @@ def charts(request: HttpRequest, figures: Figures, now: datetime) -> list[Chart]
     """Return the charts over the user's tenants."""
     today = now.astimezone(UTC).date()
     days = _days(today, DAYS)
-    series = partial(_series, days, figures)
-    every, high, medium, done, failed = map(series, ("events", "high", "medium", "delivered", "undelivered"))
+    series = {
+        name: [figures[day][name] if day in figures else None for day in days] for name in (*SUMS, *MAXIMA)
+    }
+    every, high, medium = series["events"], series["high"], series["medium"]
+    done, failed = series["delivered"], series["undelivered"]
     low = [
         None if e is None else e - (h or 0) - (m or 0) for e, h, m in zip(every, high, medium, strict=True)
     ]
@@ -119,21 +129,21 @@ def charts(request: HttpRequest, figures: Figures, now: datetime) -> list[Chart]
             "Time from event to review",
             "Median of the day's first verdicts; of several tenants, the slowest tenant's.",
             days,
-            [("Median", "medium", series("review_delay"))],
+            [("Median", "medium", series["review_delay"])],
             _seconds,
             least_top=SHORT,
-            also=[("Reviews", series("reviews"), _count)],
+            also=[("Reviews", series["reviews"], _count)],
         ),
         _chart(
             "Time from breach to revocation",
             "From the receipt of the event that reached the threshold; 0 s is within its own transaction.",
             days,
-            [("Longest", "high", series("longest_revocation_delay"))],
+            [("Longest", "high", series["longest_revocation_delay"])],
             _seconds,
             least_top=SHORT,
             also=[
-                ("Median", series("revocation_delay"), _seconds),
-                ("Breaches", series("revocations"), _count),
+                ("Median", series["revocation_delay"], _seconds),
+                ("Breaches", series["revocations"], _count),
             ],
         ),
         _agents(request, today),
@@ -146,24 +156,18 @@ def figures_of(request: HttpRequest, now: datetime) -> Figures:
     tenants = access_of(request).tenants_for(EVERYONE)
     if tenants is not None:
         rows = rows.filter(tenant_id__in=tenants)
-    sums = ("events", "medium", "high", "delivered", "undelivered", "reviews", "revocations")
-    longest = ("review_delay", "revocation_delay", "longest_revocation_delay")
     found: Any = (
         rows.order_by()
         .values("day")
         .annotate(
-            **{f"all_{name}": Sum(name) for name in sums}, **{f"all_{name}": Max(name) for name in longest}
+            **{f"all_{name}": Sum(name) for name in SUMS}, **{f"all_{name}": Max(name) for name in MAXIMA}
         )
     )
-    return {row["day"]: {name: row[f"all_{name}"] for name in (*sums, *longest)} for row in found}
+    return {row["day"]: {name: row[f"all_{name}"] for name in (*SUMS, *MAXIMA)} for row in found}
 
 
 def _days(today: date, count: int) -> list[date]:
     return [today - timedelta(days=back) for back in range(count - 1, -1, -1)]
-
-
-def _series(days: Sequence[date], figures: Figures, name: str) -> list[float | None]:
-    return [figures[day][name] if day in figures else None for day in days]
 
 
 def _agents(request: HttpRequest, today: date) -> Chart:
@@ -279,21 +283,8 @@ def _plot(
     return Plot(title, tone, bars, worst, show(scale), f"{title}: {worst} a day", lines=lines)
 
 
-def _number(value: float) -> str:
-    """Write a number as SVG reads it, whatever the language."""
-    return f"{value:.2f}"
-
-
 def _day(day: date) -> str:
     return f"{day:%b} {day.day}"
-
-
-def _count(value: float) -> str:
-    return f"{value:,.0f}"
-
-
-def _score(value: float) -> str:
-    return f"{value:.2f}"
 
 
 def _seconds(value: float) -> str:

@@ -13,7 +13,6 @@ from compliance.core.environments import Environment
 from compliance.stores import sql
 from ops.distribution.placements import DISTRIBUTED
 from ops.privileges import role_audit
-from people import guards as people_guards
 
 _SETTINGS = "SELECT name, setting FROM pg_settings WHERE lower(name) = ANY(%s)"
 _HAS_CITUS = "SELECT FROM pg_extension WHERE extname = 'citus'"
@@ -95,7 +94,7 @@ def check_roles(**kwargs: Any) -> list[CheckMessage]:
                 ]
                 if environment is Environment.LIVE and (problem := role_audit.people_guarded()):
                     text = f"In the live database: {problem}."
-                    found.append(checks.Error(text, hint=people_guards.REMEDY, id="wiring.E005"))
+                    found.append(checks.Error(text, hint=role_audit.PEOPLE_REMEDY, id="wiring.E005"))
         except Error as error:
             text = f"The {environment.value} database can't be checked: {type(error).__name__}."
             hint = "Run this check where the databases answer, after manage.py migrate."

@@ -36,7 +36,6 @@ from events.errors import ArchivesUnavailable
 from events.streaming import sending
 from ops import heartbeat, key_inventory
 from ops.privileges import role_audit
-from people import guards as people_guards
 from signals.models import Stream
 from webhooks.models import Delivery
 
@@ -341,7 +340,7 @@ SHARED_CHECKS: Final = (
     Check("redis", redis_answers, "start Redis, or correct REDIS_URL"),
     Check("workers and beat", workers_alive, WORKER_REMEDY),
     Check("archives", archives_writable, "make the folder EVENT_ARCHIVE_DIR for the workers' user"),
-    Check("people", lambda now: Seen(role_audit.people_guarded()), people_guards.REMEDY),
+    Check("people", lambda now: Seen(role_audit.people_guarded()), role_audit.PEOPLE_REMEDY),
     Check("retention", lambda now: Seen(event_checks.retention_too_short()), "raise EVENT_RETENTION_DAYS"),
 )
 ENVIRONMENT_CHECKS: Final = (

@@ -43,7 +43,7 @@ Sample = tuple[str, Sequence[str], float]
 """A gauge's name, its labels beside the environment, and its value."""
 
 ENDING_DAYS: Final = (*ANNOUNCED_DAYS, 90)
-_TEXTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+TEXTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "webhooks_due": (f"Deliveries that are due, counted up to {MOST_COUNTED}", ()),
     "webhooks_oldest_due_seconds": ("Time since the oldest due delivery became due", ()),
     "signal_streams_due": (f"Streams with signals that are due, counted up to {MOST_COUNTED}", ()),
@@ -62,6 +62,7 @@ _TEXTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "seal_lag_seconds": ("Age of the oldest audit entry that no checkpoint covers", ()),
     "part_up": ("Whether the figures of a part could be read", ("part",)),
 }
+"""The gauges by their names without the prefix: the text, and the labels beside the environment."""
 
 
 class StoredState(Collector):
@@ -73,18 +74,13 @@ class StoredState(Collector):
     def collect(self) -> Iterable[GaugeMetricFamily]:
         families = {
             name: GaugeMetricFamily(f"{PREFIX}_{name}", text, labels=["environment", *labels])
-            for name, (text, labels) in _TEXTS.items()
+            for name, (text, labels) in TEXTS.items()
         }
         for environment in Environment:
             with environments.use(environment):
                 for name, labels, value in _samples(self._now):
                     families[name].add_metric([environment.value, *labels], value)
         return families.values()
-
-
-def labels() -> dict[str, tuple[str, ...]]:
-    """The names of the gauges and their labels."""
-    return {f"{PREFIX}_{name}": ("environment", *more) for name, (_, more) in _TEXTS.items()}
 
 
 def _samples(now: datetime) -> Iterator[Sample]:
@@ -105,26 +101,11 @@ def _webhooks(now: datetime) -> Iterator[Sample]:
     yield "webhooks_oldest_due_seconds", (), _since(oldest, now)
 
 
-def _signals(now: datetime) -> Iterator[Sample]:
-    due = Stream.objects.due(now, Signal.objects.waiting())
-    yield "signal_streams_due", (), due.order_by()[:MOST_COUNTED].count()
-
-
-def _streams(now: datetime) -> Iterator[Sample]:
-    for each in sending.positions():
-        yield "stream_lag_seconds", (each.name,), _since(each.caught_up_at, now)
-
-
 def _tasks(now: datetime) -> Iterator[Sample]:
     yield "tasks_waiting", (), waiting()
     yield "tasks_oldest_waiting_seconds", (), _since(oldest_waiting(), now)
     age = heartbeat.age(now=now)
     yield "heartbeat_age_seconds", (), heartbeat.KEPT_SECONDS if age is None else age.total_seconds()
-
-
-def _key_pool(now: datetime) -> Iterator[Sample]:
-    yield "key_pool_keys", (), PooledKey.objects.count()
-    yield "key_pool_wanted", (), settings.KEY_POOL_SIZE
 
 
 def _lists(now: datetime) -> Iterator[Sample]:
@@ -162,12 +143,19 @@ def _since(moment: datetime | None, now: datetime) -> float:
     return 0.0 if moment is None else max(0.0, (now - moment).total_seconds())
 
 
-_PARTS: Final[dict[str, Callable[[datetime], Iterator[Sample]]]] = {
+_PARTS: Final[dict[str, Callable[[datetime], Iterable[Sample]]]] = {
     "webhooks": _webhooks,
-    "signals": _signals,
-    "streams": _streams,
+    "signals": lambda now: [
+        ("signal_streams_due", (), Stream.objects.due(now, Signal.objects.waiting())[:MOST_COUNTED].count())
+    ],
+    "streams": lambda now: [
+        ("stream_lag_seconds", (each.name,), _since(each.caught_up_at, now)) for each in sending.positions()
+    ],
     "tasks": _tasks,
-    "key_pool": _key_pool,
+    "key_pool": lambda now: [
+        ("key_pool_keys", (), PooledKey.objects.count()),
+        ("key_pool_wanted", (), settings.KEY_POOL_SIZE),
+    ],
     "revocation_lists": _lists,
     "certificates": _certificates,
     "audit_log": _audit_log,

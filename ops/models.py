@@ -12,6 +12,3 @@ class SchedulerLease(models.Model):
 
     class Meta:
         ordering = ["name"]
-
-    def __str__(self) -> str:
-        return self.name

@@ -55,15 +55,6 @@ class Staggered(schedule):
             return schedstate(is_due=False, next=remaining)
         return schedstate(is_due=True, next=self.remaining_estimate(self.now()).total_seconds())
 
-    def __reduce__(self) -> tuple[type, tuple[float, float]]:
-        return type(self), (self.seconds, self.offset)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Staggered) and (self.seconds, self.offset) == (other.seconds, other.offset)
-
-    def __hash__(self) -> int:
-        return hash((self.seconds, self.offset))
-
 
 def staggered(periods: Mapping[str, float]) -> dict[str, Staggered]:
     """Return a schedule for each name and its seconds; those of one period spread evenly over it."""
@@ -109,10 +100,6 @@ class LeasedScheduler(Scheduler):
         self._looked_at = wall
         delay: float = super().tick(*args, **kwargs)
         return min(delay, max(0.0, self._renewed_at + RENEW_SECONDS - time.monotonic()))
-
-    def schedules_equal(self, *args: Any) -> bool:
-        """Return that the schedule is as it was: nothing changes it; Celery would compare it at each look."""
-        return True
 
     def close(self) -> None:
         """Give the lease up: the next scheduler need not wait for its end."""

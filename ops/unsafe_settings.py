@@ -110,7 +110,12 @@ def is_weak_pin(pin: str) -> bool:
 
 def _proxies() -> list[str]:
     networks: list[Network] = settings.TRUSTED_PROXIES
-    if any(_has_strangers(network) for network in _collapsed(networks)):
+    # Halves of a wide network count as the whole.
+    fewest: list[Network] = [
+        *ipaddress.collapse_addresses(one for one in networks if isinstance(one, IPv4Network)),
+        *ipaddress.collapse_addresses(one for one in networks if isinstance(one, IPv6Network)),
+    ]
+    if any(map(_has_strangers, fewest)):
         return [
             "TRUSTED_PROXIES trusts addresses of strangers: callers could choose the one that limits count."
         ]
@@ -120,12 +125,6 @@ def _proxies() -> list[str]:
             " callers would share the proxy's limits."
         ]
     return []
-
-
-def _collapsed(networks: list[Network]) -> Iterator[Network]:
-    """The fewest networks of the same addresses: halves of a wide one count as the whole."""
-    yield from ipaddress.collapse_addresses(one for one in networks if isinstance(one, IPv4Network))
-    yield from ipaddress.collapse_addresses(one for one in networks if isinstance(one, IPv6Network))
 
 
 def _has_strangers(network: Network) -> bool:

@@ -12,7 +12,7 @@ from django.utils.html import format_html, format_html_join
 from unfold.decorators import display
 
 from agents.admin import AgentAdmin
-from auditlog.actors.requests import actor_of, record_download
+from auditlog.actors.requests import actor_of, record_taken
 from auditlog.vocabulary import AuditAction
 from compliance.console.access import OFFICERS
 from compliance.console.actions import ActionCall, ConfirmedAction
@@ -63,6 +63,34 @@ END = ConfirmedAction(
     form_class=forms.Form,
     is_destructive=True,
 )
+
+
+def _live(report: Report, part: str, shown: str) -> str:
+    """Return a part of the page that `report-progress.js` keeps up to date until the report is over."""
+    if report.status in (ReportStatus.READY, ReportStatus.FAILED):
+        return shown
+    url = reverse("admin:reports_report_progress", args=[report.pk])
+    live = '<span role="status" data-progress="{}" data-part="{}">{}</span>'
+    return format_html(live, url, part, shown)
+
+
+def _state(report: Report) -> str:
+    chip = status_chip(report.status)
+    if report.status == ReportStatus.GENERATING and report.started_at is not None:
+        attempt = f"attempt {report.attempts} of {MAX_ATTEMPTS}"
+        return format_html("{} since {} UTC, {}", chip, f"{report.started_at:%H:%M:%S}", attempt)
+    return chip
+
+
+def _downloads(report: Report) -> str:
+    if report.status != ReportStatus.READY:
+        return EMPTY
+    kinds = {"pdf": "PDF", "json": "JSON", **({"zip": "Signed bundle"} if report.manifest else {})}
+    links = (
+        (link(label, reverse(f"admin:reports_report_{kind}", args=[report.pk])),)
+        for kind, label in kinds.items()
+    )
+    return format_html_join(" · ", "{}", links)
 
 
 @admin.register(Report)
@@ -130,7 +158,7 @@ class ReportAdmin(TenantScopedAdmin):
         if report is None:
             return self.missing(request, object_id)
         is_over = report.status in (ReportStatus.READY, ReportStatus.FAILED)
-        shown = {"state": self._state(report), "downloads": self._downloads(report)}
+        shown = {"state": _state(report), "downloads": _downloads(report)}
         return JsonResponse({"is_over": is_over, **shown})
 
     def download_view(self, request: HttpRequest, object_id: str, kind: str) -> HttpResponse:
@@ -142,11 +170,10 @@ class ReportAdmin(TenantScopedAdmin):
         except ServiceError as error:
             messages.error(request, error.message)
             return HttpResponseRedirect(self.row_url(report))
-        record_download(
-            request,
+        record_taken(
+            actor=actor_of(request),
             action=AuditAction.REPORT_DOWNLOADED,
-            tenant_id=ready.tenant_id,
-            affected_id=ready.id,
+            of=ready,
             description=f"Report downloaded as {kind.upper()}",
             format=kind,
         )
@@ -165,39 +192,8 @@ class ReportAdmin(TenantScopedAdmin):
     document_json = column(
         "document", lambda one: pretty_json(one.content) if one.status == ReportStatus.READY else EMPTY
     )
-
-    @display(description="status", ordering="status")
-    def state(self, report: Report) -> str:
-        return self._live(report, "state", self._state(report))
-
-    @display(description="download")
-    def downloads(self, report: Report) -> str:
-        return self._live(report, "downloads", self._downloads(report))
-
-    def _live(self, report: Report, part: str, shown: str) -> str:
-        """Return a part of the page that `report-progress.js` keeps up to date until the report is over."""
-        if report.status in (ReportStatus.READY, ReportStatus.FAILED):
-            return shown
-        url = reverse("admin:reports_report_progress", args=[report.pk])
-        live = '<span role="status" data-progress="{}" data-part="{}">{}</span>'
-        return format_html(live, url, part, shown)
-
-    def _state(self, report: Report) -> str:
-        chip = status_chip(report.status)
-        if report.status == ReportStatus.GENERATING and report.started_at is not None:
-            attempt = f"attempt {report.attempts} of {MAX_ATTEMPTS}"
-            return format_html("{} since {} UTC, {}", chip, f"{report.started_at:%H:%M:%S}", attempt)
-        return chip
-
-    def _downloads(self, report: Report) -> str:
-        if report.status != ReportStatus.READY:
-            return EMPTY
-        kinds = {"pdf": "PDF", "json": "JSON", **({"zip": "Signed bundle"} if report.manifest else {})}
-        links = (
-            (link(label, reverse(f"admin:reports_report_{kind}", args=[report.pk])),)
-            for kind, label in kinds.items()
-        )
-        return format_html_join(" · ", "{}", links)
+    state = column("status", lambda report: _live(report, "state", _state(report)), ordering="status")
+    downloads = column("download", lambda report: _live(report, "downloads", _downloads(report)))
 
 
 @admin.register(ReportSchedule)

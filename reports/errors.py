@@ -9,9 +9,7 @@ class ReportNotFound(NotFound):
 
 class ReportGenerating(TooEarly):
     message = "The report is still generating; poll again"
-
-    def __init__(self) -> None:
-        super().__init__(retry_after=2)
+    retry_after = 2
 
 
 class ReportFailed(InvalidState):

@@ -1,6 +1,6 @@
 """The forms of reports and schedules in the console."""
 
-from datetime import UTC, date, datetime, time
+from datetime import UTC, datetime, time
 from typing import Any
 
 from django import forms
@@ -42,21 +42,19 @@ class NewReportForm(forms.ModelForm):
         if preset := data.get("period"):
             data["first_day"], data["last_day"] = PRESETS[preset][1](now().date())
             return data
-        self._check_days(data.get("first_day"), data.get("last_day"))
-        return data
-
-    def _check_days(self, first: date | None, last: date | None) -> None:
+        first, last = data.get("first_day"), data.get("last_day")
         for name, day in (("first_day", first), ("last_day", last)):
             if day is None and name not in self.errors:
                 self.add_error(name, "Choose a period, or both days.")
         if first is None or last is None:
-            return
+            return data
         if last < first:
             self.add_error("last_day", "Must not be before the first day.")
         elif last - first >= MAX_PERIOD:
             self.add_error("last_day", f"The period exceeds {MAX_PERIOD.days} days.")
         elif last > now().date():
             self.add_error("last_day", PeriodNotOver.message)
+        return data
 
     def span(self) -> tuple[datetime, datetime]:
         """Return the period of a valid form, from midnight to midnight or to the present."""

@@ -17,6 +17,12 @@ from reports.vocabulary import Cadence, NotificationTemplate, ReportStatus, Repo
 from tenancy.models import Tenant
 
 
+def content_of(row: Any) -> dict[str, Any]:
+    """Return the document of a report that is ready, or of a draft."""
+    found: dict[str, Any] = json.loads(row.document)
+    return found
+
+
 class ReportSchedule(models.Model):
     """A report of each month or quarter, over all agents of a tenant; `next_start` begins the next one."""
 
@@ -117,11 +123,7 @@ class Report(models.Model):
     def __str__(self) -> str:
         return f"{self.get_type_display()} {in_words(self.period_start, self.period_end)}"
 
-    @property
-    def content(self) -> dict[str, Any]:
-        """The document of a report that is ready."""
-        found: dict[str, Any] = json.loads(self.document)
-        return found
+    content = property(content_of)
 
 
 class NotificationDraft(AppendOnlyRow):
@@ -152,7 +154,4 @@ class NotificationDraft(AppendOnlyRow):
     def __str__(self) -> str:
         return f"{self.get_template_display()}, version {self.version}"
 
-    @property
-    def content(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.document)
-        return found
+    content = property(content_of)

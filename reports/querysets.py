@@ -1,7 +1,7 @@
 """Queries of reports, and the claim of a report by a worker."""
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.db.models import F, OuterRef, Q, Subquery
 
@@ -59,13 +59,10 @@ class ReportQuerySet(TenantRows["Report"]):
         begun = self.filter(tenant=OuterRef("tenant"), started_at__isnull=False)
         last = Subquery(begun.order_by("-started_at").values("started_at")[:1])
         turns = self.startable(now).exclude(tenant_id__in=tenants).annotate(turn=last)
-        first = turns.order_by(F("turn").asc(nulls_first=True), "created_at", "id").values_list(
-            "id", flat=True
-        )
-        return self.claim(first.first(), now)
-
-    def claim(self, report_id: Any, now: datetime) -> "Report | None":
-        """Claim a report for this worker; return None if it is not claimable."""
+        ordered = turns.order_by(F("turn").asc(nulls_first=True), "created_at", "id")
+        report_id = ordered.values_list("id", flat=True).first()
+        if report_id is None:
+            return None
         found = self.claimable(now).filter(id=report_id)
         taken = found.update(status=ReportStatus.GENERATING, started_at=now, attempts=F("attempts") + 1)
         return self.get(id=report_id) if taken else None

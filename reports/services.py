@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
+import rfc8785
 from django.conf import settings
 
 from agents.errors import AgentNotFound
@@ -208,7 +209,7 @@ def sign(
     drawn = draw(document, digest=digest, fingerprint=manifest.fingerprint(public))
     stated = manifest.compose(document, drawn, lists, checkpoint=head.note if head else None, key=public)
     return {
-        "document": builder.canonical(document).decode(),
+        "document": rfc8785.dumps(document).decode(),
         "pdf": drawn,
         "digest": digest,
         "evidence": archive.pack({each.name: each.content for each in lists}),

@@ -23,6 +23,7 @@ from reports.serializers import (
     ReportManifestSerializer,
     ReportSerializer,
     RequestReportSerializer,
+    shown_manifest,
 )
 from reports.vocabulary import ReportStatus, ReportType
 
@@ -137,7 +138,9 @@ class ReportViewSet(ApiViewSet):
         **NOT_READY,
     )
     def document(self, request: ApiRequest, report_id: str) -> Response:
-        return ok(ReportDocumentSerializer(_taken(request, report_id, "json")).data)
+        report = _taken(request, report_id, "json")
+        digest = {"algorithm": "SHA-256", "canonicalization": "RFC 8785", "value": report.digest}
+        return ok({"report": report.content, "digest": digest})
 
     @operation(
         "getReportPdf",
@@ -167,7 +170,7 @@ class ReportViewSet(ApiViewSet):
     )
     def manifest(self, request: ApiRequest, report_id: str) -> Response:
         found = Report.objects.for_tenant(request.auth.tenant_id).without_files()
-        return ok(ReportManifestSerializer(services.signed(found.find(report_id))).data)
+        return ok(shown_manifest(services.signed(found.find(report_id))))
 
     @operation(
         "getReportBundle",
@@ -202,8 +205,7 @@ def _taken(request: ApiRequest, report_id: str, kind: str) -> Report:
     record_taken(
         actor=Actor.api_key(request.auth.id),
         action=AuditAction.REPORT_DOWNLOADED,
-        tenant_id=report.tenant_id,
-        affected_id=report.id,
+        of=report,
         description=f"Report downloaded as {kind.upper()}",
         format=kind,
     )

@@ -3,10 +3,11 @@
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Model
 from django.http import HttpRequest
 
 from auditlog import services
-from auditlog.vocabulary import Actor, AuditAction
+from auditlog.vocabulary import SERVICE_TENANT_ID, Actor, AuditAction
 from compliance.api.rest.requests import ApiRequest
 from compliance.core import environments
 from compliance.core.clock import now
@@ -28,26 +29,24 @@ def user_of(request: HttpRequest, row: Any) -> dict[str, Any]:
     return {"tenant_id": row.tenant_id, "actor": actor_of(request), "now": now()}
 
 
-def record_download(request: HttpRequest, **more: Any) -> None:
-    """Audit that the signed-in user takes a file of the tenant's away; arguments as `record_taken`'s."""
-    record_taken(actor=actor_of(request), **more)
-
-
 def record_taken(
     *,
     actor: Actor,
     action: AuditAction,
-    tenant_id: UUID,
-    affected_id: object = None,
     description: str,
+    of: Model | None = None,
+    tenant_id: UUID = SERVICE_TENANT_ID,
     **metadata: Any,
 ) -> None:
-    """Audit that somebody takes a file of the tenant's away; call it before the file is sent."""
+    """Audit that somebody takes a file of a tenant's row away; call it before the file is sent.
+
+    `tenant_id` is needed only for a file `of` no row.
+    """
     with environments.atomic():
         services.record(
+            of=of,
             tenant_id=tenant_id,
             action=action,
-            affected_id=affected_id,
             description=description,
             metadata=metadata,
             actor=actor,

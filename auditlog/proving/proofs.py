@@ -15,7 +15,7 @@ from auditlog.sealing.stored_rows import SealedEntry, sealed_between, sealed_ent
 from auditlog.sealing.tree import Backlog, StoredTiles, backlog, head, latest_checkpoint, published_checkpoint
 from auditlog.submitting import gathering
 from auditlog.tlog.lines import TlogError, write_hashes
-from auditlog.tlog.merkle import leaf_hash
+from auditlog.tlog.merkle import consistency_path, leaf_hash
 from auditlog.tlog.policy import TrustedWitness
 from auditlog.tlog.tiles import HASH, WIDTH, parse_path, width_at
 from compliance.core.encodings import b64_encode
@@ -117,7 +117,7 @@ def consistency(*, old: int, new: int | None) -> Consistency:
     if not 0 <= old <= new <= newest:
         raise InvalidState(f"from and to must satisfy 0 <= from <= to <= {newest}")
     try:
-        return Consistency(old, new, StoredTiles().consistency_path(old, new))
+        return Consistency(old, new, consistency_path(old, new, StoredTiles().subtree))
     except TlogError as error:
         raise errors.TreeDamaged() from error
 

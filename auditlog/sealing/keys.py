@@ -2,7 +2,6 @@
 
 from datetime import datetime, timedelta
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from django.conf import settings
 from django.db import IntegrityError
 from django.db.models import Q
@@ -87,10 +86,6 @@ def sign_document(document: bytes, *, key: LogKey) -> bytes:
     if not document.startswith(b"{") or key.name.startswith("{"):
         raise ValueError("Only JSON objects are signed beside checkpoints")
     return backend_for(environments.current()).sign_ed25519(key.key_uri, document)
-
-
-def public_half(key: LogKey) -> Ed25519PublicKey:
-    return Ed25519PublicKey.from_public_bytes(bytes(key.public_key))
 
 
 def verifier_key(key: LogKey) -> VerifierKey:

@@ -13,13 +13,14 @@ from typing import Final
 from django.db import IntegrityError
 
 from auditlog.errors import TreeDamaged
-from auditlog.leaves import SALTS_OCTETS, entry_hash
+from auditlog.leaves import SALTS_OCTETS, leaf_data
 from auditlog.models import SignedHead
 from auditlog.sealing import keys
 from auditlog.sealing.stored_rows import COLUMNS, entry_row
 from auditlog.sealing.tree import BEYOND_TREE, StoredTiles, head, latest_checkpoint
 from auditlog.tlog.checkpoints import Checkpoint
 from auditlog.tlog.lines import TlogError
+from auditlog.tlog.merkle import leaf_hash
 from auditlog.tlog.notes import Note
 from auditlog.tlog.tiles import extended, partial_tiles
 from compliance.core import environments
@@ -63,7 +64,7 @@ def _seal_round(queued: str) -> int:
                 if entry.id not in pending:
                     pending[entry.id] = row[0]
                     salts.append(os.urandom(SALTS_OCTETS))
-                    leaves.append(entry_hash(entry, salts[-1]))
+                    leaves.append(leaf_hash(leaf_data(entry, salts[-1])))
         if not pending:
             return 0
         size = head().size

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
-from auditlog.leaves import EntryRow, disclosure, entry_hash, leaf_data
+from auditlog.leaves import EntryRow, disclosure, leaf_data
+from auditlog.tlog.merkle import leaf_hash
 from compliance.stores import sql
 
 COLUMNS: Final = """e.id::text, e.tenant_id::text, e.event_type, e.actor_type, e.actor_kind,
@@ -35,7 +36,7 @@ class SealedEntry:
         return leaf_data(self.row, self.salts, self.erased)
 
     def hash(self) -> bytes:
-        return entry_hash(self.row, self.salts, self.erased)
+        return leaf_hash(self.leaf())
 
     def disclosure(self) -> dict[str, Any]:
         return disclosure(self.row, self.salts, self.erased)

@@ -13,7 +13,7 @@ from auditlog.sealing.keys import verifier_key
 from auditlog.tlog import tiles
 from auditlog.tlog.checkpoints import Checkpoint
 from auditlog.tlog.lines import Malformed, TlogError
-from auditlog.tlog.merkle import consistency_path, inclusion_path
+from auditlog.tlog.merkle import inclusion_path, tree_root
 from auditlog.tlog.notes import Note, verified
 from auditlog.tlog.tiles import Coordinates
 from compliance.core import environments
@@ -158,7 +158,7 @@ class StoredTiles:
         return tiles.subtree(self.fetch, start, end)
 
     def root(self, size: int) -> bytes:
-        return tiles.root(self.fetch, size)
+        return tree_root(size, self.subtree)
 
     def root_or_nothing(self, size: int) -> bytes:
         """Return the root of the first `size` leaves; empty if tiles are missing."""
@@ -171,6 +171,3 @@ class StoredTiles:
         """Return the inclusion proof of leaf `index` in the tree of `size` leaves, from the leaf up."""
         self.load(tiles.tiles_of_path(index, size))
         return inclusion_path(index, size, self.subtree)
-
-    def consistency_path(self, old: int, new: int) -> list[bytes]:
-        return consistency_path(old, new, self.subtree)

@@ -17,6 +17,7 @@ from auditlog.sealing.keys import origin
 from auditlog.sealing.tree import StoredTiles, latest_checkpoint
 from auditlog.tlog.checkpoints import SIZE_CONTENT_TYPE, AddCheckpoint, Checkpoint
 from auditlog.tlog.lines import SignatureInvalid, TlogError, read_decimal
+from auditlog.tlog.merkle import consistency_path
 from auditlog.tlog.notes import Note, Signature, VerifierKey, parse_signatures
 from auditlog.tlog.policy import NONE, Policy, TrustedWitness
 from compliance.core import environments
@@ -149,7 +150,7 @@ def _submitted(newest: SignedHead, asked: Sequence[tuple[TrustedWitness, int]]) 
     with ThreadPoolExecutor(max(1, len(asked)), "witness") as pool:
         pending = []
         for witness, old_size in asked:
-            proof = stored.consistency_path(old_size, newest.size)
+            proof = consistency_path(old_size, newest.size, stored.subtree)
             pending.append(pool.submit(submit, witness, old_size=old_size, proof=proof, note=newest.note))
         return [one.result() for one in pending]
 

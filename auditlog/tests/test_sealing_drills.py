@@ -22,7 +22,7 @@ from auditlog.sealing.tree import StoredTiles, head
 from auditlog.tests.factories import make_entries
 from auditlog.tests.log_keys import root_of
 from auditlog.tlog.checkpoints import Checkpoint
-from auditlog.tlog.merkle import verify_consistency
+from auditlog.tlog.merkle import consistency_path, verify_consistency
 from auditlog.tlog.notes import Note, verified
 from auditlog.vocabulary import Actor
 from compliance.core import environments
@@ -196,5 +196,5 @@ def assert_signed_heads_agree(heads: list[SignedHead]) -> None:
         assert checkpoint.root == bytes(signed.root) == root_of(leaves[: signed.size])
         assert checkpoint.size == signed.size
     for old, new in pairwise(heads):
-        path = stored.consistency_path(old.size, new.size)
+        path = consistency_path(old.size, new.size, stored.subtree)
         verify_consistency(old.size, bytes(old.root), new.size, bytes(new.root), path)

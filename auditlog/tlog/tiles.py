@@ -6,11 +6,10 @@ partial one holds fewer. Tiles are strings of octets, 32 for each hash.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from typing import Final
 
 from auditlog.tlog.lines import HASH_BYTES, TlogError
-from auditlog.tlog.merkle import node_hash, tree_root
+from auditlog.tlog.merkle import node_hash
 
 WIDTH: Final = 256
 HASH: Final = HASH_BYTES
@@ -100,7 +99,3 @@ def subtree(fetch: Fetch, start: int, end: int) -> bytes:
     if len(hashes) != count // unit * HASH:
         raise TlogError(f"the tree has no leaves from {start} to {end}")
     return perfect_root(hashes)
-
-
-def root(fetch: Fetch, size: int) -> bytes:
-    return tree_root(size, partial(subtree, fetch))

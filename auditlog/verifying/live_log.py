@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from auditlog.errors import TreeDamaged
@@ -12,7 +13,7 @@ from auditlog.sealing import keys
 from auditlog.sealing.tree import StoredTiles, head
 from auditlog.tlog import tiles
 from auditlog.tlog.lines import TlogError
-from auditlog.tlog.merkle import EMPTY_ROOT
+from auditlog.tlog.merkle import EMPTY_ROOT, tree_root
 from auditlog.tlog.notes import Note, VerifierKey
 from auditlog.tlog.policy import Policy, Trust
 from auditlog.tlog.tiles import FULL, HASH, WIDTH, Coordinates, extended, partial_tiles, perfect_root
@@ -100,7 +101,7 @@ class RecountedTree:
         return changed
 
     def root(self, size: int) -> bytes:
-        return tiles.root(lambda level, index: self._tiles[level, index], size)
+        return tree_root(size, partial(tiles.subtree, lambda level, index: self._tiles[level, index]))
 
 
 @dataclass

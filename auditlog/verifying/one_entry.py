@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -41,11 +42,15 @@ class StepOutcome(StrEnum):
 class CheckedStep:
     """One check; `expected` and `found` are given where two values differ."""
 
-    name: str
     outcome: StepOutcome
+    name: str
     detail: str
     expected: str = ""
     found: str = ""
+
+
+_passed = partial(CheckedStep, StepOutcome.PASSED)
+_open = partial(CheckedStep, StepOutcome.OPEN)
 
 
 @dataclass(frozen=True)
@@ -167,7 +172,7 @@ def _cosignatures(note: Note) -> Iterator[CheckedStep]:
     is_met = rules.is_met(cosigners)
     for step in steps.values():
         is_needed = step.outcome != StepOutcome.OPEN or not is_met
-        yield step if is_needed else CheckedStep(step.name, StepOutcome.NOT_NEEDED, step.detail)
+        yield step if is_needed else CheckedStep(StepOutcome.NOT_NEEDED, step.name, step.detail)
     if rules.quorum != NONE:
         count = f"{len(cosigners)} of {len(rules.witnesses)} witnesses have cosigned, which"
         yield (
@@ -193,13 +198,5 @@ def _named(signers: list[VerifierKey] | list[Signature]) -> str:
     return ", ".join(f"{each.name} (key {each.key_id.hex()})" for each in signers)
 
 
-def _passed(name: str, detail: str) -> CheckedStep:
-    return CheckedStep(name, StepOutcome.PASSED, detail)
-
-
-def _open(name: str, detail: str) -> CheckedStep:
-    return CheckedStep(name, StepOutcome.OPEN, detail)
-
-
 def _failed(name: str, detail: str, *differing: str) -> CheckedStep:
-    return CheckedStep(name, StepOutcome.FAILED, detail, *(value or "nothing" for value in differing))
+    return CheckedStep(StepOutcome.FAILED, name, detail, *(value or "nothing" for value in differing))

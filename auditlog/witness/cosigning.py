@@ -9,7 +9,7 @@ from threading import Lock
 from auditlog.tlog.checkpoints import SIZE_CONTENT_TYPE, AddCheckpoint, Checkpoint
 from auditlog.tlog.lines import Malformed, ProofInvalid, SignatureInvalid, TlogError
 from auditlog.tlog.merkle import EMPTY_ROOT, verify_consistency
-from auditlog.tlog.notes import Note, VerifierKey, verified
+from auditlog.tlog.notes import Note, VerifierKey, cosign, verified
 from auditlog.witness.state import StateFolder, WitnessKey, WitnessUnusable
 
 SUFFIX = ".checkpoint"
@@ -63,7 +63,7 @@ class Witness:
         signed = Note(request.note.text, tuple(by_key.values()))
         with self._locks[checkpoint.origin]:
             self._check_follows(request, checkpoint, signed)
-            cosignature = self._key.cosign(signed.text, now)
+            cosignature = self._key.public.signature(cosign(self._key.private.sign, signed.text, now))
             note = Note(signed.text, (*signed.signatures, cosignature)).encode()
             self._folder.write(_file_of(checkpoint.origin), note.encode())
             self._latest[_file_of(checkpoint.origin)] = Cosigned(checkpoint, note)

@@ -23,6 +23,8 @@ class WitnessServer(ThreadingHTTPServer):
 
     daemon_threads = True
     request_queue_size = 128
+    # Not HTTPServer's, which asks the resolver for the host's name.
+    server_bind = TCPServer.server_bind
 
     def __init__(
         self, address: tuple[str, int], witness: Witness, *, request_seconds: float = REQUEST_SECONDS
@@ -31,10 +33,6 @@ class WitnessServer(ThreadingHTTPServer):
         self._deadlines: dict[Any, float] = {}
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         super().__init__(address, WitnessHandler)
-
-    def server_bind(self) -> None:
-        # Not HTTPServer's, which asks the resolver for the host's name.
-        TCPServer.server_bind(self)
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
         """Return whether there is room for another connection; without it, it is closed."""

@@ -16,9 +16,8 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from auditlog.tlog import notes
 from auditlog.tlog.lines import Malformed
-from auditlog.tlog.notes import COSIGNATURE, Signature, VerifierKey
+from auditlog.tlog.notes import COSIGNATURE, VerifierKey
 
 KEY_FILE = "key"  # the public key as a vkey on the first line, the private one in PEM below
 
@@ -39,7 +38,11 @@ class StateFolder:
         except BlockingIOError as error:
             os.close(self._descriptor)
             raise WitnessUnusable(f"Another process uses {path}") from error
-        _sync(path.absolute().parent)
+        parent = os.open(path.absolute().parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(parent)
+        finally:
+            os.close(parent)
 
     def __enter__(self) -> Self:
         return self
@@ -67,21 +70,10 @@ class StateFolder:
         os.fsync(self._descriptor)
 
 
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 @dataclass(frozen=True)
 class WitnessKey:
     public: VerifierKey
     private: Ed25519PrivateKey
-
-    def cosign(self, text: str, timestamp: int) -> Signature:
-        return self.public.signature(notes.cosign(self.private.sign, text, timestamp))
 
 
 def stored_vkey(path: Path) -> str | None:

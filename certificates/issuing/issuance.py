@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -32,7 +33,7 @@ from certificates.models import (
 )
 from certificates.pki import MAX_LIFETIME
 from certificates.pki.identity_extension import IdentityClaims
-from certificates.pki.lint import LintError, sign_leaf
+from certificates.pki.lint import LintError, leaf_findings, sign_linted
 from certificates.pki.names import certificate_base_url
 from certificates.pki.serials import format_serial, new_serial, shard_of
 from certificates.pki.x509 import (
@@ -159,8 +160,12 @@ def _issue_locked(
             if adjust is not None:
                 agent = adjust(agent)
             certificate = _certified(agent, authority, intent, key, now)
+            replaced = {}
             if old is not None:  # beyond the new one's end the old one would keep the agent from a third
                 supersede_from(old, min(now + overlap, certificate.expires_at), actor=actor, now=now)
+                replaced["replaces"] = old.serial_number
+                if old.superseded_at and not old.revoked_at:
+                    replaced["valid_until"] = old.superseded_at.isoformat()
             certificate.save(force_insert=True)
             _finish(intent, IssuanceState.COMPLETED, now)
             agents.activate(agent=agent, actor=actor, now=now)
@@ -171,7 +176,7 @@ def _issue_locked(
                 now,
                 verb="issued",
                 expires_at=certificate.expires_at.isoformat(),
-                **(_replaced(old) if old else {}),
+                **replaced,
             )
             announced = {
                 "certificate_id": certificate.id,
@@ -193,11 +198,6 @@ def _check_certifiable(agent: Agent) -> None:
     _check_status(agent)
     if agent.owner_email is None and agent.tenant.owner_required:
         raise errors.CannotCertify(OWNER_REQUIRED)
-
-
-def _replaced(old: Certificate) -> dict[str, str]:
-    until = {"valid_until": old.superseded_at.isoformat()} if old.superseded_at and not old.revoked_at else {}
-    return {"replaces": old.serial_number, **until}
 
 
 def _check_status(agent: Agent) -> None:
@@ -242,7 +242,8 @@ def _certified(
     within = Validity.of(issuer.certificate)
     validity = Validity.lasting(min(lifetime, MAX_LIFETIME), now=now, within=within)
     builder = leaf_builder(expected, validity=validity)
-    signed = sign_leaf(builder, key=rsa_private_key(authority.key_uri), expected=expected)
+    judge = partial(leaf_findings, expected=expected)
+    signed = sign_linted(builder, rsa_private_key(authority.key_uri), issuer, judge)
     return Certificate(
         tenant_id=agent.tenant_id,
         agent=agent,

@@ -35,11 +35,13 @@ def take_for(intent: Issuance) -> KeyRef | None:
     A tenant that takes many leaves the pool's last half to others.
     """
     lately = hit("pool_keys", f"{environments.current().value}:{intent.tenant_id}")
+    # Below it the pool is filled even while agents are being certified.
+    low_water = -(-int(settings.KEY_POOL_SIZE) // 2)
     with environments.atomic():
         ready = PooledKey.objects.filter(storage=storage().value)
         left = ready.count()
         # Named by row, since what others take at the same time is still in a count.
-        reserved = ready.order_by("-id").values("id")[: 0 if lately.allowed else low_water()]
+        reserved = ready.order_by("-id").values("id")[: 0 if lately.allowed else low_water]
         free = ready.exclude(id__in=reserved).order_by("id")
         taken = free.select_for_update(skip_locked=True).first()
         if taken is not None:
@@ -47,7 +49,7 @@ def take_for(intent: Issuance) -> KeyRef | None:
             intent.key_uri = taken.key_uri
             intent.save(force_insert=True)
             PooledKey.objects.filter(id=taken.id).delete()
-        if left < low_water():
+        if left < low_water:
             enqueue_on_commit(FILL)
     if taken is None:
         log.info("the key pool has no key")
@@ -76,11 +78,6 @@ def storage() -> KeyStorage:
 
 def waiting() -> int:
     return PooledKey.objects.filter(storage=storage().value).count()
-
-
-def low_water() -> int:
-    """The size below which the pool is filled even while agents are being certified."""
-    return -(-int(settings.KEY_POOL_SIZE) // 2)
 
 
 def fill(*, now: datetime, size: int | None = None, seconds: float | None = None) -> int:

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Final
 
 from asn1crypto import pem
+from asn1crypto.core import Integer
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
 
@@ -19,7 +20,7 @@ from certificates.pki.x509 import IssuerInfo
 
 FULL: Final = "full"
 DELTA: Final = "delta"
-V2: Final = der.integer(1)
+V2: Final[bytes] = Integer(1).dump()
 
 
 @dataclass(frozen=True)

@@ -170,7 +170,8 @@ def _make_round(authority: CertificateAuthority, actor: Actor, now: datetime, fo
     valid = RevocationList.objects.filter(authority=authority, scope=FULL, next_update__gt=now)
     base_number = None if is_root else valid.order_by("number").values_list("number", flat=True).first()
     for shard in shards:
-        _make(authority, window, ListScope(shard_name(shard), issuer.shard_url(shard), shard=shard))
+        address = issuer.for_shard(shard).crl_url
+        _make(authority, window, ListScope(shard_name(shard), address, shard=shard))
     if base_number is None:
         RevocationList.objects.filter(authority=authority, scope=DELTA).delete()
     else:

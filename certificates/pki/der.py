@@ -10,7 +10,6 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
 
-INTEGER: Final = 0x02
 BIT_STRING: Final = 0x03
 OCTET_STRING: Final = 0x04
 UTC_TIME: Final = 0x17
@@ -35,11 +34,6 @@ def header(tag: int, length: int) -> bytes:
 
 def tlv(tag: int, *contents: bytes) -> bytes:
     return b"".join((header(tag, sum(map(len, contents))), *contents))
-
-
-def integer(value: int) -> bytes:
-    """Encode a non-negative INTEGER."""
-    return tlv(INTEGER, value.to_bytes((value.bit_length() >> 3) + 1, "big"))
 
 
 def pkix_time(moment: datetime) -> bytes:

@@ -35,12 +35,6 @@ class LintError(Exception):
         super().__init__("; ".join(findings))
 
 
-def sign_leaf(
-    builder: x509.CertificateBuilder, *, key: rsa.RSAPrivateKey, expected: LeafExpectation
-) -> x509.Certificate:
-    return sign_linted(builder, key, expected.issuer, lambda draft: leaf_findings(draft, expected))
-
-
 def leaf_findings(certificate: x509.Certificate, expected: LeafExpectation) -> list[str]:
     return [finding for check in CHECKS for finding in check(certificate, expected)]
 

@@ -4,9 +4,10 @@ import re
 from datetime import datetime
 from typing import Final
 
+from asn1crypto.core import Integer
 from cryptography.x509 import CRLReason, ReasonFlags
 
-from certificates.pki.der import SEQUENCE, extension, integer, pkix_time, tlv
+from certificates.pki.der import SEQUENCE, extension, pkix_time, tlv
 from compliance.core.errors import Invalid
 
 _PHRASES: Final = {
@@ -79,7 +80,7 @@ def reason_code(reason: str) -> ReasonFlags:
 
 def encode_entry(serial: int, revoked_at: datetime, reason: ReasonFlags = ReasonFlags.unspecified) -> bytes:
     """Encode one entry of a list, without the reason `unspecified` (RFC 5280 §5.3.1)."""
-    return tlv(SEQUENCE, integer(serial), pkix_time(revoked_at), _REASONS[reason])
+    return tlv(SEQUENCE, Integer(serial).dump(), pkix_time(revoked_at), _REASONS[reason])
 
 
 _REASONS: Final = {

@@ -61,12 +61,9 @@ class IssuerInfo:
     crl_url: str
     ocsp_url: str = ""
 
-    def shard_url(self, shard: int) -> str:
-        return f"{self.crl_url}/{shard}"
-
     def for_shard(self, shard: int | None) -> "IssuerInfo":
         """The CA as issuer of a certificate of that shard, whose CDP names the shard's list."""
-        return self if shard is None else replace(self, crl_url=self.shard_url(shard))
+        return self if shard is None else replace(self, crl_url=f"{self.crl_url}/{shard}")
 
     @property
     def public_key(self) -> PublicKey:

@@ -76,7 +76,7 @@ class BlueprintViewSet(ApiViewSet):
         e404=NOT_FOUND,
     )
     def retrieve(self, request: ApiRequest, blueprint_id: str) -> Response:
-        return ok(_counted(_find(request, blueprint_id)))
+        return ok(_counted(Blueprint.objects.for_tenant(request.auth.tenant_id).find(blueprint_id)))
 
     @operation(
         "updateBlueprint",
@@ -126,10 +126,6 @@ class BlueprintViewSet(ApiViewSet):
     def renewal(self, request: ApiRequest, renewal_id: str) -> Response:
         found = BlueprintRenewal.objects.for_tenant(request.auth.tenant_id).find(renewal_id)
         return ok(BlueprintRenewalSerializer(found).data)
-
-
-def _find(request: ApiRequest, blueprint_id: str) -> Blueprint:
-    return Blueprint.objects.for_tenant(request.auth.tenant_id).find(blueprint_id)
 
 
 def _counted(blueprint: Blueprint) -> dict[str, Any]:

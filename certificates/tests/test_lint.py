@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtensionOID
 
-from certificates.pki.lint import DraftKey, LintError, leaf_findings, sign_leaf
+from certificates.pki.lint import DraftKey, LintError, leaf_findings, sign_linted
 from certificates.pki.serials import new_serial
 from certificates.pki.x509 import LeafExpectation, sign
 from certificates.tests.software_ca import (
@@ -28,6 +29,11 @@ from compliance.keys.adaptors import SignsOnly
 def findings(builder: x509.CertificateBuilder, expected: LeafExpectation) -> str:
     """What the lint finds, as one text; empty for a sound certificate."""
     return "; ".join(leaf_findings(sign(builder, make_rsa_key("throwaway")), expected))
+
+
+def sign_leaf(expected: LeafExpectation, key: rsa.RSAPrivateKey) -> x509.Certificate:
+    judge = partial(leaf_findings, expected=expected)
+    return sign_linted(make_leaf_builder(expected), key, expected.issuer, judge)
 
 
 def without(builder: x509.CertificateBuilder, oid: x509.ObjectIdentifier) -> x509.CertificateBuilder:
@@ -50,7 +56,7 @@ def expected() -> LeafExpectation:
 
 
 def test_sound_certificate_is_signed_by_the_issuer(expected: LeafExpectation) -> None:
-    certificate = sign_leaf(make_leaf_builder(expected), key=make_ca().issuer_key, expected=expected)
+    certificate = sign_leaf(expected, make_ca().issuer_key)
 
     certificate.verify_directly_issued_by(make_ca().issuer.certificate)
     assert certificate.serial_number == expected.serial
@@ -172,12 +178,12 @@ def test_unsound_certificate_never_reaches_the_key() -> None:
     expected = replace(make_expectation(), serial=new_serial(Environment.TEST))
 
     with pytest.raises(LintError):
-        sign_leaf(make_leaf_builder(expected), key=Untouchable(), expected=expected)  # type: ignore[abstract]
+        sign_leaf(expected, Untouchable())  # type: ignore[abstract]
 
 
 def test_signature_of_another_key_is_not_accepted(expected: LeafExpectation) -> None:
     with pytest.raises(LintError, match="not the issuer's"):
-        sign_leaf(make_leaf_builder(expected), key=make_rsa_key("impostor"), expected=expected)
+        sign_leaf(expected, make_rsa_key("impostor"))
 
 
 def test_draft_has_the_octets_to_sign_and_no_signature() -> None:

@@ -6,7 +6,7 @@ problems. Data goes to stdout, progress and errors to stderr.
 
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Any, ClassVar
@@ -37,13 +37,16 @@ def between(least: int, most: int) -> Callable[[str], int]:
 
 
 class ServiceCommand(BaseCommand):
-    """A command that calls one service; takes `--json`, and `--environment` where that matters."""
+    """A command that calls one service; takes `--json`, and `--environment` where that matters.
+
+    `arguments`: its own, each with argparse's options; `exactly_one`: those of which one is to be given.
+    """
 
     takes_environment = False
     requires_environment = False
     is_check = False
     arguments: ClassVar[Mapping[str, dict[str, Any]]] = {}
-    """The arguments of the command itself, with the options of `ArgumentParser.add_argument()`."""
+    exactly_one: Collection[str] = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", help="print one JSON document on stdout")
@@ -55,8 +58,9 @@ class ServiceCommand(BaseCommand):
                 default=Environment.LIVE.value,
                 help="which environment to act in",
             )
+        either = parser.add_mutually_exclusive_group(required=True) if self.exactly_one else parser
         for name, options in self.arguments.items():
-            parser.add_argument(name, **options)
+            (either if name in self.exactly_one else parser).add_argument(name, **options)
 
     def run(self, *, now: datetime, **options: Any) -> Any:
         """Do the work, and return what to print: a dict, a list or text."""

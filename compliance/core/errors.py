@@ -8,6 +8,7 @@ class ServiceError(Exception):
 
     status: int = 500
     message: str = "Internal server error"
+    retry_after: int | None = None
 
     def __init__(
         self,
@@ -17,7 +18,7 @@ class ServiceError(Exception):
         headers: Mapping[str, str] | None = None,
     ) -> None:
         self.message = type(self).message if message is None else message
-        self.retry_after = retry_after
+        self.retry_after = self.retry_after if retry_after is None else retry_after
         self.headers = headers or {}
         super().__init__(self.message)
 

@@ -61,17 +61,17 @@ def error_name(error: BaseException) -> str:
     return f"{type(error).__name__} {state}" if state else type(error).__name__
 
 
-def query(sql: str, params: Params = None) -> list[Any]:
-    """The rows of a statement, sent by Django's cursor."""
-    with connections[environments.alias()].cursor() as cursor:
+def query(sql: str, params: Params = None, *, alias: str | None = None) -> list[Any]:
+    """The rows of a statement, sent by Django's cursor; of the database `alias` if it is given."""
+    with connections[alias or environments.alias()].cursor() as cursor:
         cursor.execute(sql, params)
         rows: list[Any] = cursor.fetchall()
     return rows
 
 
-def execute(sql: str, params: Params = None) -> int:
-    """Run a statement; how many rows it touched."""
-    with connections[environments.alias()].cursor() as cursor:
+def execute(sql: str, params: Params = None, *, alias: str | None = None) -> int:
+    """Run a statement, as `query` does; how many rows it touched."""
+    with connections[alias or environments.alias()].cursor() as cursor:
         cursor.execute(sql, params)
         return int(cursor.rowcount)
 

@@ -63,8 +63,7 @@ def issue_credential(*, tenant_id: UUID, agent_id: Any, actor: Actor, now: datet
     record_taken(
         actor=actor,
         action=AuditAction.CREDENTIAL_ISSUED,
-        tenant_id=tenant_id,
-        affected_id=agent.id,
+        of=agent,
         description=f"Credential of agent {agent.name} issued",
         credential_id=claims["id"],
         certificate_serial=certificate.serial_number,

@@ -30,7 +30,7 @@ def incident_of(agent: Agent) -> Incident:
 
 
 def kinds(incident: Incident) -> list[str]:
-    return sorted(entry.kind for entry in TimelineEntry.objects.of_incident(incident.id))
+    return sorted(entry.kind for entry in TimelineEntry.objects.of_incidents([incident.id]))
 
 
 def stop(agent: Agent) -> str:
@@ -42,7 +42,7 @@ def test_automatic_stop_opens_a_contained_incident(world: World) -> None:
     third = stop(world.agent)
 
     incident = incident_of(world.agent)
-    (opened,) = TimelineEntry.objects.of_incident(incident.id)
+    (opened,) = TimelineEntry.objects.of_incidents([incident.id])
     assert (incident.cause, incident.state) == ("threshold", "contained")
     assert str(opened.event_id) == third
     assert opened.serial_number == Certificate.objects.get(agent=world.agent).serial_number

@@ -23,15 +23,6 @@ SENT_FIELDS: Final = {
 }
 
 
-class MomentInput(forms.DateTimeInput):
-    """The browser's own field for a date and a time; the console's times are UTC."""
-
-    input_type = "datetime-local"
-
-    def __init__(self) -> None:
-        super().__init__(attrs={"class": " ".join(INPUT_CLASSES)}, format="%Y-%m-%dT%H:%M")
-
-
 def _choice(label: str, choices: list[tuple[str, str]], help_text: str = "") -> forms.ChoiceField:
     return forms.ChoiceField(
         label=label,
@@ -43,7 +34,10 @@ def _choice(label: str, choices: list[tuple[str, str]], help_text: str = "") -> 
 
 
 def _moment(label: str, help_text: str) -> forms.DateTimeField:
-    return forms.DateTimeField(label=label, required=False, widget=MomentInput(), help_text=help_text)
+    """Return a field for a time in UTC, in the browser's own input."""
+    attrs = {"type": "datetime-local", "class": " ".join(INPUT_CLASSES)}
+    widget = forms.DateTimeInput(attrs=attrs, format="%Y-%m-%dT%H:%M")
+    return forms.DateTimeField(label=label, required=False, widget=widget, help_text=help_text)
 
 
 class TimelineNoteForm(forms.Form):

@@ -6,7 +6,7 @@ and holidays extend nothing. While nobody has said whether a duty applies, its c
 
 import tomllib
 from calendar import monthrange
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -103,17 +103,6 @@ def clocks_of(incident: "Incident", *, are_over: bool = False) -> tuple[Clock, .
     if are_over:
         return tuple(Clock(clock.kind, clock.provision, applies=False) for clock in found)
     return found
-
-
-def next_due_at(clocks: Collection[Clock]) -> datetime | None:
-    """Return the earliest end of an open clock."""
-    return min((clock.due_at for clock in clocks if clock.is_open and clock.due_at), default=None)
-
-
-def next_announcement_at(clocks: Collection[Clock], announced: Collection[str]) -> datetime | None:
-    """Return the moment of the earliest announcement that was not made."""
-    waiting = (at for clock in clocks for at, _, key in clock.announcements() if key not in announced)
-    return min(waiting, default=None)
 
 
 def _aware(incident: "Incident") -> tuple[datetime, str]:

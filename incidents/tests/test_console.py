@@ -34,7 +34,7 @@ def act(user: Any, incident: Incident, action: str, /, **fields: Any) -> Any:
 
 
 def kinds(incident: Incident) -> list[str]:
-    return [entry.kind for entry in TimelineEntry.objects.of_incident(incident.id)]
+    return [entry.kind for entry in TimelineEntry.objects.of_incidents([incident.id])]
 
 
 def test_list_shows_running_clocks_and_the_navigation_counts(acme: Tenant) -> None:

@@ -68,7 +68,7 @@ def test_merged_incident_links_to_the_other_which_has_agents_certificates_and_ea
     assert second.certificates.get().certificate_id == certificate_id
     assert names_of(first) == {"one"}
     for incident in (first, second):
-        texts = [entry.text for entry in TimelineEntry.objects.of_incident(incident.id)]
+        texts = [entry.text for entry in TimelineEntry.objects.of_incidents([incident.id])]
         assert "One stolen credential." in texts
     entries = AuditEntry.objects.for_tenant(tenant.id).filter(event_type="incident.merged")
     assert {entry.affected_id for entry in entries} == {str(first.id), str(second.id)}
@@ -142,7 +142,7 @@ def test_worse_severity_counts_and_is_told() -> None:
 
     merge(ended, kept)
 
-    told = TimelineEntry.objects.of_incident(kept.id).get(kind="merged")
+    told = TimelineEntry.objects.of_incidents([kept.id]).get(kind="merged")
     audited = AuditEntry.objects.for_tenant(tenant.id).get(
         event_type="incident.merged", affected_id=str(kept.id)
     )
@@ -234,7 +234,7 @@ def test_what_happens_while_a_merge_goes_on_joins_the_incident_that_stays(commit
             assert eventually(somebody_waits_for_a_lock)
 
         assert joined.result(timeout=60).id == kept.id
-        assert TimelineEntry.objects.of_incident(kept.id).filter(text="Again").exists()
+        assert TimelineEntry.objects.of_incidents([kept.id]).filter(text="Again").exists()
 
 
 def test_case_number_may_be_stated_after_the_stop() -> None:

@@ -30,7 +30,7 @@ START = datetime(2026, 11, 1, 9, 0, tzinfo=UTC)
 
 
 def kinds(incident: Incident) -> list[str]:
-    return [entry.kind for entry in TimelineEntry.objects.of_incident(incident.id)]
+    return [entry.kind for entry in TimelineEntry.objects.of_incidents([incident.id])]
 
 
 def audited(tenant: Tenant) -> Counter[str]:
@@ -79,7 +79,7 @@ def test_change_is_in_timeline_and_audit_log_with_what_stood_before() -> None:
 
     change(incident, severity="critical", owner="Ana")
 
-    entry = TimelineEntry.objects.of_incident(incident.id).get(kind="changed")
+    entry = TimelineEntry.objects.of_incidents([incident.id]).get(kind="changed")
     assert entry.data == {
         "severity": {"before": "high", "after": "critical"},
         "owner": {"before": "", "after": "Ana"},
@@ -109,7 +109,7 @@ def test_note_and_attachment_are_kept_also_of_a_closed_incident() -> None:
         now=now(),
     )
 
-    (found,) = TimelineEntry.objects.of_incident(incident.id).attachments()
+    (found,) = TimelineEntry.objects.of_incidents([incident.id]).attachments()
     assert found.data == {"name": "mail.eml", "size": 512, "sha256": "ab" * 32}
     assert audited(tenant) >= Counter(["incident.noted", "incident.attached"])
 
@@ -200,4 +200,4 @@ def test_many_occurrences_at_once_open_one_incident(committed: None) -> None:
 
     with environments.use(Environment.LIVE):
         incident = Incident.objects.get(agent_id=agent_id)
-        assert TimelineEntry.objects.of_incident(incident.id).count() == stored >= 1
+        assert TimelineEntry.objects.of_incidents([incident.id]).count() == stored >= 1

@@ -26,7 +26,7 @@ def incident() -> Incident:
 
 
 def announced(incident: Incident) -> list[str]:
-    found = TimelineEntry.objects.of_incident(incident.id).filter(kind__startswith="deadline")
+    found = TimelineEntry.objects.of_incidents([incident.id]).filter(kind__startswith="deadline")
     return [entry.kind for entry in found]
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from django.conf import settings
-from django.db.models import Model, Q
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
@@ -19,7 +19,17 @@ from auditlog.models import AuditEntry
 from auditlog.vocabulary import AuditAction
 from certificates.admin import CertifiedAgentAdmin, state_chip
 from certificates.models import Certificate
-from compliance.console.display import EMPTY, chips, code, link, moment, score_chip, shortened, visible
+from compliance.console.display import (
+    EMPTY,
+    chips,
+    code,
+    link,
+    moment,
+    row_link,
+    score_chip,
+    shortened,
+    visible,
+)
 from compliance.core.clock import now as present
 from compliance.core.wording import counted, spoken
 from delegation.reviews.admin import REPLACE_OWNER
@@ -77,7 +87,7 @@ def summary_of(agent: Agent, latest: Certificate | None, now: datetime) -> dict[
     certificate = None
     if latest is not None:
         end = min(latest.expires_at, latest.superseded_at or latest.expires_at)
-        shown = link(code(shortened(latest.serial_number, 17)), _page(latest))
+        shown = row_link(code(shortened(latest.serial_number, 17)), "certificates_certificate", latest.pk)
         certificate = {"link": shown, "state": state_chip(latest), "end": f"{end:%Y-%m-%d %H:%M} UTC"}
     return {
         "why": why(agent, latest, moves, now),
@@ -98,7 +108,7 @@ def why(agent: Agent, latest: Certificate | None, moves: Sequence[AuditEntry], n
     move = next((one for one in moves if one.created_at == agent.status_changed_at), None)
     since = moment(agent.status_changed_at)
     reason = visible(agent.status_reason) or "no reason is on record"
-    rule = link("the rule", _page(agent.tenant))
+    rule = row_link("the rule", "tenancy_tenant", agent.tenant_id)
     within = f"within {spoken(settings.HIGH_RISK_WINDOW)}"
     if agent.status == AgentStatus.SUSPENDED and agent.stopped_by_strikes:
         strikes = _strikes(agent, agent.status_changed_at)[: agent.stopped_by_strikes]
@@ -110,9 +120,8 @@ def why(agent: Agent, latest: Certificate | None, moves: Sequence[AuditEntry], n
         found = stops.filter(decided_at=agent.status_changed_at).select_related("stop").first()
         by = ""
         if found is not None:
-            by = format_html(
-                " by {}", link(f"the stop of {counted(found.stop.matched, 'agent')}", _page(found.stop))
-            )
+            shown = f"the stop of {counted(found.stop.matched, 'agent')}"
+            by = format_html(" by {}", row_link(shown, "stops_kindstop", found.stop_id))
         elif move is not None:
             by = f" by {visible(names_of([move.actor_id]).get(move.actor_id, move.actor_id))}"
         return format_html("{} since {}{}: {}.", agent.get_status_display(), since, by, reason)
@@ -140,7 +149,8 @@ def _strikes(agent: Agent, until: datetime) -> list[BehaviorEvent]:
 
 
 def _linked(events: Iterable[BehaviorEvent]) -> SafeString:
-    links = ((link(f"{event} at {event.received_at:%H:%M:%S}", _page(event)),) for event in events)
+    shown = ((f"{event} at {event.received_at:%H:%M:%S}", event.pk) for event in events)
+    links = ((row_link(label, "events_behaviorevent", key),) for label, key in shown)
     return format_html_join(", ", "{}", links)
 
 
@@ -150,7 +160,3 @@ def _person(person: dict[str, str] | None) -> SafeString | str:
         return EMPTY
     url = f"{reverse('admin:agents_agent_changelist')}?{urlencode({'q': person['email']})}"
     return format_html("{} {}", visible(person["name"]), link(visible(person["email"]), url))
-
-
-def _page(row: Model) -> str:
-    return reverse(f"admin:{row._meta.label_lower.replace('.', '_')}_change", args=[row.pk])

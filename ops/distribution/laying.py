@@ -4,12 +4,13 @@ Each commits by itself, and what is done is not done again, so that a run that b
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from django.db import connections
 from psycopg import sql as psql
 
 from compliance.core.errors import ServiceError
+from compliance.stores import sql
 from ops.distribution.placements import COLUMN, DISTRIBUTED, MANAGED, REFERENCE
 
 _NODES: Final = "SELECT count(*) FROM pg_dist_node WHERE isactive AND shouldhaveshards"
@@ -53,14 +54,14 @@ def lay(alias: str) -> Iterator[psql.Composable]:
 
     Raises: NotCitus.
     """
-    _demand_citus(alias)
+    statements = missing(alias)
     with connections[alias].cursor() as cursor:
         # Our triggers refuse changes of the row at hand: they ask no other node.
         cursor.execute("SET citus.enable_unsafe_triggers = on")
         # DDL of several tables that refer to each other.
         cursor.execute("SET citus.multi_shard_modify_mode = 'sequential'")
         cursor.execute("SET statement_timeout = 0")
-    for statement in missing(alias):
+    for statement in statements:
         yield statement
         with connections[alias].cursor() as cursor:
             cursor.execute(statement)
@@ -68,40 +69,39 @@ def lay(alias: str) -> Iterator[psql.Composable]:
 
 def missing(alias: str) -> list[psql.Composable]:
     """Return the statements that are missing, in order. Raises: NotCitus."""
-    _demand_citus(alias)
-    placed = {table for (table,) in _ask(alias, _PLACED)}
+    if not sql.query(_EXTENSION, alias=alias) or not sql.query(_NODES, alias=alias)[0][0]:
+        raise NotCitus()
+    placed = {table for (table,) in sql.query(_PLACED, alias=alias)}
     divided = [table for table in DISTRIBUTED if table not in placed]
     copied = [table for table in REFERENCE if table not in placed]
-    known = {table for (table,) in _ask(alias, _MANAGED)}
+    known = {table for (table,) in sql.query(_MANAGED, alias=alias)}
     managed = [table for table in MANAGED if table not in known]
+    first = DISTRIBUTED[0]
+    divide = psql.SQL("SELECT create_distributed_table({}, {}, colocate_with => {})")
     copy = psql.SQL("SELECT create_reference_table({})")
     manage = psql.SQL("SELECT citus_add_local_table_to_metadata({})")
     return [
         *prepare(alias, divided=divided, copied=copied),
         *(copy.format(psql.Literal(table)) for table in copied),
-        *map(_divide, divided),
+        *(
+            divide.format(*map(psql.Literal, (table, COLUMN, "default" if table == first else first)))
+            for table in divided
+        ),
         *(manage.format(psql.Literal(table)) for table in managed),
     ]
 
 
 def prepare(alias: str, *, divided: Sequence[str], copied: Sequence[str]) -> list[psql.Composable]:
     """Return the statements after which the tables can be placed; PostgreSQL takes them without Citus too."""
-    referring = _ask(alias, _FOREIGN_KEYS, tables=[*divided, *copied])
+    referring = sql.query(_FOREIGN_KEYS, {"tables": [*divided, *copied]}, alias=alias)
     dropped = [_statement("ALTER TABLE {} DROP CONSTRAINT {}", table, name) for table, name in referring]
     return [*dropped, *_keys(alias, [*divided])]
 
 
-def _demand_citus(alias: str) -> None:
-    """Raise NotCitus unless the extension is installed and at least one node takes shards."""
-    if not _ask(alias, _EXTENSION) or not _ask(alias, _NODES)[0][0]:
-        raise NotCitus()
-
-
 def _keys(alias: str, tables: list[str]) -> Iterator[psql.Composable]:
     """Put the column behind those of each unique index, which then finds rows without a tenant as before."""
-    for table, name, kind, nulls_not_distinct, columns, predicate in _ask(
-        alias, _UNIQUE, tables=tables, column=COLUMN
-    ):
+    found = sql.query(_UNIQUE, {"tables": tables, "column": COLUMN}, alias=alias)
+    for table, name, kind, nulls_not_distinct, columns, predicate in found:
         listed = psql.SQL(", ").join([*map(psql.SQL, columns), psql.Identifier(COLUMN)])
         nulls = psql.SQL(" NULLS NOT DISTINCT" if nulls_not_distinct else "")
         if kind:
@@ -117,19 +117,6 @@ def _keys(alias: str, tables: list[str]) -> Iterator[psql.Composable]:
         )
 
 
-def _divide(table: str) -> psql.Composable:
-    first = DISTRIBUTED[0]
-    beside = "" if table == first else ", colocate_with => {}"
-    names = [table, COLUMN, *([first] if beside else [])]
-    return psql.SQL(f"SELECT create_distributed_table({{}}, {{}}{beside})").format(*map(psql.Literal, names))
-
-
 def _statement(words: str, *parts: str | psql.Composable) -> psql.Composable:
     named = (psql.Identifier(one) if isinstance(one, str) else one for one in parts)
     return psql.SQL(words).format(*named)
-
-
-def _ask(alias: str, statement: str, **params: Any) -> list[Any]:
-    with connections[alias].cursor() as cursor:
-        cursor.execute(statement, params or None)
-        return list(cursor.fetchall())

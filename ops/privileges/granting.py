@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from django.conf import settings
 from django.db import connections
 from psycopg import sql as psql
 
+from compliance.stores import sql
 from ops.privileges.listed import FUNCTIONS, NOTHING, TABLES
 
 SCHEMA: Final = "public"
@@ -21,12 +22,12 @@ SELECT CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, c.relname::text
     (SELECT p.relname::text FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhparent
      WHERE i.inhrelid = c.oid AND c.relispartition), '')
 FROM pg_class c
-WHERE c.relnamespace = %(schema)s::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
 AND NOT EXISTS (SELECT FROM pg_depend d
     WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
 UNION ALL
 SELECT 'FUNCTION', p.oid::regprocedure::text, '' FROM pg_proc p
-WHERE p.pronamespace = %(schema)s::regnamespace
+WHERE p.pronamespace = 'public'::regnamespace
 AND NOT EXISTS (SELECT FROM pg_depend d
     WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
 ORDER BY 1, 2
@@ -36,19 +37,19 @@ SELECT kind, name, coalesce(role.rolname::text, ''), array_agg(privilege) FROM (
     SELECT CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind, c.relname::text AS name,
         c.relowner AS owner, a.grantee, a.privilege_type AS privilege
     FROM pg_class c, aclexplode(c.relacl) a
-    WHERE c.relnamespace = %(schema)s::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+    WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
     UNION ALL
     SELECT 'TABLE', c.relname::text, c.relowner, a.grantee, format('%%s (%%s)', a.privilege_type, t.attname)
     FROM pg_attribute t JOIN pg_class c ON c.oid = t.attrelid, aclexplode(t.attacl) a
-    WHERE c.relnamespace = %(schema)s::regnamespace AND NOT t.attisdropped
+    WHERE c.relnamespace = 'public'::regnamespace AND NOT t.attisdropped
     UNION ALL
     SELECT 'FUNCTION', p.oid::regprocedure::text, p.proowner, a.grantee, a.privilege_type
     FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-    WHERE p.pronamespace = %(schema)s::regnamespace
+    WHERE p.pronamespace = 'public'::regnamespace
     UNION ALL
     SELECT 'SCHEMA', n.nspname::text, n.nspowner, a.grantee, a.privilege_type
     FROM pg_namespace n, aclexplode(coalesce(n.nspacl, acldefault('n', n.nspowner))) a
-    WHERE n.nspname = %(schema)s
+    WHERE n.nspname = 'public'
     UNION ALL
     SELECT 'DATABASE', d.datname::text, d.datdba, a.grantee, a.privilege_type
     FROM pg_database d, aclexplode(coalesce(d.datacl, acldefault('d', d.datdba))) a
@@ -59,7 +60,7 @@ GROUP BY 1, 2, 3
 """
 _COLUMNS: Final = """
 SELECT c.relname::text, array_agg(t.attname::text) FROM pg_attribute t JOIN pg_class c ON c.oid = t.attrelid
-WHERE c.relnamespace = %(schema)s::regnamespace AND c.relkind IN ('r', 'p') AND t.attnum > 0
+WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND t.attnum > 0
 AND NOT t.attisdropped AND c.relname = ANY(%(tables)s) GROUP BY 1
 """
 # PostgreSQL lets PUBLIC execute a new function, unless its owner's default privileges say otherwise.
@@ -97,7 +98,7 @@ class Difference:
 def differences(alias: str) -> list[Difference]:
     """Return where the privileges of PUBLIC or of a role differ from the list."""
     grantees = [PUBLIC, *_roles(alias).values()]
-    granted = _ask(alias, _GRANTED, grantees=grantees)
+    granted = sql.query(_GRANTED, {"grantees": grantees}, alias=alias)
     has = {(DatabaseObject(kind, name), to): frozenset(privileges) for kind, name, to, privileges in granted}
     wanted = _wanted(alias)
     targets = [*_whole(alias), *(target for target, _ in objects(alias))]
@@ -111,7 +112,7 @@ def grant(alias: str) -> list[Difference]:
 
     Do nothing if the service's role is the owner: an owner keeps every privilege.
     """
-    if _ask(alias, "SELECT current_user::text")[0][0] == connections.settings[alias]["USER"]:
+    if sql.query("SELECT current_user::text", alias=alias)[0][0] == connections.settings[alias]["USER"]:
         return []
     found = differences(alias)
     statements = [statement for difference in found for statement in _statements(difference)]
@@ -149,7 +150,7 @@ def _wanted(alias: str) -> Privileges:
     signing_in = (role for kind, role in roles.items() if kind != AUDITOR)
     wanted |= {(database, role): frozenset({"CONNECT"}) for role in signing_in}
     has_secrets = [name for name, access in TABLES.items() if access.secret]
-    columns = dict(_ask(alias, _COLUMNS, tables=has_secrets))
+    columns = dict(sql.query(_COLUMNS, {"tables": has_secrets}, alias=alias))
     for name, access in TABLES.items():
         reads = access.reader
         if access.secret:
@@ -164,25 +165,17 @@ def _wanted(alias: str) -> Privileges:
 def _roles(alias: str) -> dict[str, str]:
     """Return the service's role, and the reader's and the auditor's if they exist."""
     given = {READER: settings.DATABASE_READER, AUDITOR: settings.DATABASE_AUDITOR}
-    rows = _ask(
-        alias, "SELECT rolname::text FROM pg_roles WHERE rolname = ANY(%(names)s)", names=[*given.values()]
-    )
-    there = {name for (name,) in rows}
+    known = "SELECT rolname::text FROM pg_roles WHERE rolname = ANY(%s)"
+    there = {name for (name,) in sql.query(known, [[*given.values()]], alias=alias)}
     service = str(connections.settings[alias]["USER"])
     return {SERVICE: service} | {kind: name for kind, name in given.items() if name in there}
 
 
 def _whole(alias: str) -> tuple[DatabaseObject, DatabaseObject]:
-    name = str(_ask(alias, "SELECT current_database()::text")[0][0])
+    name = str(sql.query("SELECT current_database()::text", alias=alias)[0][0])
     return DatabaseObject("SCHEMA", SCHEMA), DatabaseObject("DATABASE", name)
 
 
 def objects(alias: str) -> list[tuple[DatabaseObject, str]]:
     """Return the contents of the schema, each with the table that it is a partition of."""
-    return [(DatabaseObject(kind, name), parent) for kind, name, parent in _ask(alias, _RELATIONS)]
-
-
-def _ask(alias: str, statement: str, **params: Any) -> list[Any]:
-    with connections[alias].cursor() as cursor:
-        cursor.execute(statement, {"schema": SCHEMA, **params})
-        return list(cursor.fetchall())
+    return [(DatabaseObject(kind, name), parent) for kind, name, parent in sql.query(_RELATIONS, alias=alias)]

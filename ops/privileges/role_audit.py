@@ -7,8 +7,9 @@ from django.db import connections
 
 from auditlog import guards
 from compliance.core import environments
+from compliance.core.environments import Environment
+from compliance.stores import sql
 from ops.privileges.granting import SCHEMA, differences
-from people import guards as people_guards
 
 REMEDY: Final = (
     "run the service as a role that owns nothing (DATABASE_URL) and migrate as the owner"
@@ -17,6 +18,19 @@ REMEDY: Final = (
 AUDITOR_REMEDY: Final = (
     "make the role of DATABASE_AUDITOR (docs/operations.md, Database roles), then manage.py migrate for each"
     " database; until then the console reads the audit log as the service"
+)
+PEOPLE_TRIGGERS: Final = {
+    "people_identify ON auth_user",
+    *(
+        f"people_{what} ON {table}"
+        for table in ("auth_user", "people_person")
+        for what in ("no_change", "no_truncate")
+    ),
+}
+"""Give every user an identity and keep both from deletion, in the live database alone, where users exist."""
+PEOPLE_REMEDY: Final = (
+    "find out who did it; then, as the owner: ALTER TABLE <table> ENABLE ALWAYS TRIGGER <trigger>;"
+    " a missing one is made anew as in migration people.0001; give users made meanwhile their identity"
 )
 MOST_NAMED: Final = 3
 # A member of these reads or writes whatever the privileges of tables say.
@@ -100,11 +114,12 @@ def privileges_as_listed() -> str:
 
 def audit_log_guarded() -> str:
     """Return what is wrong with the audit log's triggers; empty if nothing."""
-    found = sorted(guards.not_in_force())
+    found = sorted(sql.triggers_not_in_force(guards.TRIGGERS))
     return f"triggers of the audit log are missing or disabled: {', '.join(found)}" if found else ""
 
 
 def people_guarded() -> str:
     """Return what is wrong with the triggers on people's tables, in the live database; empty if nothing."""
-    found = sorted(people_guards.not_in_force())
+    with environments.use(Environment.LIVE):
+        found = sorted(sql.triggers_not_in_force(PEOPLE_TRIGGERS))
     return f"triggers on people's tables are missing or disabled: {', '.join(found)}" if found else ""

@@ -10,7 +10,7 @@ from typing import Final
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 
 from auditlog.models import LogKey
 from auditlog.sealing import keys as log_keys
@@ -30,10 +30,16 @@ SHOWN: Final = 5
 
 @dataclass
 class Signatures:
-    """The count of keys that signed, and the name of each other one with the reason."""
+    """The count of keys that signed, and the name of each other one with the reason.
+
+    `document` is what they sign: a JSON object that says what it is for.
+    """
 
     made: int = 0
     failed: list[str] = field(default_factory=list)
+    document: bytes = field(
+        default_factory=lambda: json.dumps({"restore_check": secrets.token_hex(16)}).encode()
+    )
 
     def attempt(self, name: str, sign_and_verify: Callable[[], bool]) -> None:
         """Count a key that signs; note one that does not, or whose signature is another key's."""
@@ -58,7 +64,7 @@ class Signatures:
 def of_the_service(now: datetime) -> Signatures:
     """Sign once with every key of CAs, OCSP responders, tokens and the audit log that is in use."""
     found = Signatures()
-    document = _document()
+    document = found.document
     for name, uri, public in _named_keys(now):
         found.attempt(name, lambda uri=uri, public=public: _signs(uri, public, document))  # type: ignore[misc]
     for key in LogKey.objects.signing(now):
@@ -69,7 +75,7 @@ def of_the_service(now: datetime) -> Signatures:
 def of_agents(sample: int, now: datetime) -> Signatures:
     """Sign once with agents' keys: half of `sample` the newest, which a backup of tokens may lack."""
     found = Signatures()
-    document = _document()
+    document = found.document
     active = Certificate.objects.active(now)
     newest = list(active.order_by("-issued_at", "-id")[: sample - sample // 2])
     others = active.exclude(id__in=[each.id for each in newest]).order_by("?")[: sample // 2]
@@ -81,11 +87,6 @@ def of_agents(sample: int, now: datetime) -> Signatures:
             ),
         )
     return found
-
-
-def _document() -> bytes:
-    """Return what is signed: a JSON object that says what it is for."""
-    return json.dumps({"restore_check": secrets.token_hex(16)}).encode()
 
 
 def _named_keys(now: datetime) -> Iterator[tuple[str, str, PublicKey]]:
@@ -125,7 +126,8 @@ def _signs(uri: str, public: PublicKey, document: bytes) -> bool:
 
 def _log_signs(key: LogKey, document: bytes) -> bool:
     try:
-        log_keys.public_half(key).verify(log_keys.sign_document(document, key=key), document)
+        public = ed25519.Ed25519PublicKey.from_public_bytes(bytes(key.public_key))
+        public.verify(log_keys.sign_document(document, key=key), document)
     except InvalidSignature:
         return False
     return True

@@ -14,24 +14,17 @@ from ops.distribution.placements import COLUMN, DISTRIBUTED, LOCAL, MANAGED, REF
 from tenancy.tests.factories import make_tenant
 
 
-def test_each_table_has_its_place() -> None:
-    models = apps.get_models(include_auto_created=True)
+def test_each_table_with_a_tenant_has_its_place() -> None:
+    tables = {model._meta.db_table: model._meta for model in apps.get_models(include_auto_created=True)}
+    local = [table for names in LOCAL.values() for table in names]
 
-    listed = Counter([*DISTRIBUTED, *REFERENCE, *MANAGED, *LOCAL])
+    listed = Counter([*DISTRIBUTED, *REFERENCE, *MANAGED, *local])
 
-    without_model = {"django_migrations", *MANAGED}
-    assert set(listed) == {model._meta.db_table for model in models} | without_model
-    assert max(listed.values()) == 1
-    assert all(LOCAL.values())
-
-
-def test_distributed_tables_have_a_tenant() -> None:
-    columns = {
-        model._meta.db_table: {field.column for field in model._meta.concrete_fields}
-        for model in apps.get_models()
+    of_tenants = {
+        table for table, meta in tables.items() if COLUMN in {field.column for field in meta.concrete_fields}
     }
-
-    assert [table for table in DISTRIBUTED if COLUMN not in columns[table]] == []
+    assert {*DISTRIBUTED, *local} <= of_tenants <= listed.keys() <= {*tables, *MANAGED}
+    assert max(listed.values()) == 1
 
 
 def test_plain_postgresql_is_refused() -> None:

@@ -6,7 +6,6 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import copy
 from datetime import UTC, datetime, timedelta
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -57,11 +56,6 @@ def test_no_two_tasks_of_one_period_are_due_at_one_time() -> None:
         ordered = sorted(alike)
         gaps = [later - earlier for earlier, later in pairwise([*ordered, ordered[0] + period])]
         assert gaps == pytest.approx([period / len(alike)] * len(alike))
-
-
-def test_copies_are_due_at_the_same_times() -> None:
-    assert copy(A_MINUTE) == A_MINUTE
-    assert Staggered(60.0, 30.0) != A_MINUTE
 
 
 @given(

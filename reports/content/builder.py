@@ -13,6 +13,7 @@ from uuid import UUID
 
 import rfc8785
 
+from auditlog.vocabulary import AuditAction
 from compliance.core.json_values import Json, written
 from reports.content import eu_ai_act, mica
 from reports.content.controls import Control
@@ -91,20 +92,16 @@ def assess(kind: ReportType, frame: Frame, facts: Facts) -> list[Control]:
     end = frame.covered_until
     for control in controls:
         CONTROLS[kind][control.id](control)
-        control.lacks("No event and no audit entry of the period is stored", when=facts.is_empty)
+        is_empty = facts.event_count == facts.entry_count == 0
+        control.lacks("No event and no audit entry of the period is stored", when=is_empty)
         text = f"The period had not ended: nothing after {end:%Y-%m-%d %H:%M} UTC counts"
         control.lacks(text, when=end < frame.end)
     return controls
 
 
-def canonical(document: Json) -> bytes:
-    """Return canonical JSON (RFC 8785) in UTF-8."""
-    return rfc8785.dumps(document)
-
-
 def digest(document: Json) -> str:
     """Return the SHA-256 of the canonical JSON, in lowercase hex."""
-    return hashlib.sha256(canonical(document)).hexdigest()
+    return hashlib.sha256(rfc8785.dumps(document)).hexdigest()
 
 
 def framed(frame: Frame) -> Json:
@@ -127,7 +124,7 @@ def _summary(facts: Facts) -> Json:
         "enforcement": {
             "tenant": facts.enforcement,
             "agents_observed": facts.observed_agents,
-            "would_have_stopped": facts.would_have_stopped_count,
+            "would_have_stopped": facts.audited(AuditAction.AGENT_WOULD_HAVE_STOPPED),
         },
         "events": facts.event_count,
         "events_by_band": _bands(facts.events_by_band),
@@ -152,7 +149,7 @@ def _summary(facts: Facts) -> Json:
         "interventions_by_people": facts.human_interventions,
         "model_versions": list(facts.model_versions),
         "delegations": {
-            "issued": facts.delegation_count,
+            "issued": sum(facts.delegations.values()),
             **{f"root_{name}": facts.delegations.get(name, 0) for name in ("verified", "asserted", "nobody")},
             "checked_against_a_scope": facts.delegations_checked_against_a_scope,
         },

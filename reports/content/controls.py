@@ -170,7 +170,8 @@ class Control:
         rest = "only observed, at least part of the time: no automatic stop then"
         self.lacks_number(self.facts.observed_agents, "agent", rest)
         rest = "recorded but not made, as the agent was only observed"
-        self.lacks_number(self.facts.would_have_stopped_count, "automatic stop", rest)
+        unmade = self.facts.audited(AuditAction.AGENT_WOULD_HAVE_STOPPED)
+        self.lacks_number(unmade, "automatic stop", rest)
 
     def verdicts(self) -> None:
         """Add the reviews of high-risk events, how long they took, and the events without one."""

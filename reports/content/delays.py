@@ -15,16 +15,19 @@ from events.models import BehaviorEvent, EventReview
 from events.querysets import BehaviorEventQuerySet
 from reports.content.facts import Spread
 
+_OF_THE_EVENT = {"event_id": OuterRef("pk"), "tenant_id": OuterRef("tenant_id")}
+"""Of reviews, those of the event of the query around."""
+
 
 def with_reviews(high_risk: BehaviorEventQuerySet) -> Any:
     """Annotate events with `said`, the verdict that counts, and `first_review_at`."""
-    first = _of_the_event().filter(number=1).values("reviewed_at")[:1]
+    first = EventReview.objects.filter(**_OF_THE_EVENT, number=1).values("reviewed_at")[:1]
     return high_risk.with_verdict(EventReview.objects.all()).annotate(first_review_at=Subquery(first))
 
 
 def reviews(high_risk: BehaviorEventQuerySet) -> dict[str, Any]:
     """Return the facts of the events' reviews: the last verdicts, whose they are, and how long they took."""
-    last = _of_the_event().order_by("-number").values("actor_id")[:1]
+    last = EventReview.objects.filter(**_OF_THE_EVENT).order_by("-number").values("actor_id")[:1]
     reviewed = with_reviews(high_risk).annotate(said_by=Subquery(last)).exclude(said=None).order_by()
     rows = list(reviewed.values_list("said", "said_by", "received_at", "first_review_at"))
     key = f"{ActorKind.API_KEY}:"
@@ -34,11 +37,6 @@ def reviews(high_risk: BehaviorEventQuerySet) -> dict[str, Any]:
         "verdicts_by": dict(Counter(kinds)),
         "review_delays": spread((start, end) for *_, start, end in rows),
     }
-
-
-def _of_the_event() -> Any:
-    """The reviews of the event of the query around."""
-    return EventReview.objects.filter(event_id=OuterRef("pk"), tenant_id=OuterRef("tenant_id"))
 
 
 def stop_delays(entries: AuditEntryQuerySet) -> Spread | None:

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from cryptography.x509 import load_pem_x509_certificate
 from django.conf import settings
-from django.db.models import Count, Exists, Max, Min, Model, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, Exists, Max, Min, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Trunc
 
 from agents.models import Agent, AgentStatus
@@ -24,13 +24,14 @@ from auditlog.vocabulary import AuditAction
 from certificates.models import Certificate
 from certificates.pki.x509 import Validity
 from compliance.core.encodings import b64_encode
+from compliance.stores import sql
 from delegation.jose.tokens import ChainActorType, RootAssurance
 from events.models import ActionType, BehaviorEvent
 from events.querysets import BehaviorEventQuerySet
 from incidents.models import TimelineEntry
 from incidents.vocabulary import EntryKind
 from reports.content import delays
-from reports.content.facts import Facts, Frame, Row
+from reports.content.facts import Facts, Frame, Row, fields_of
 from reports.content.kept import archived_spans, covered_from, entries_from, retention_changes, whole_log
 from reports.content.mica import MAX_VALIDITY
 from reports.content.rows_of import (
@@ -94,6 +95,7 @@ DAYS_UP_TO, WEEKS_UP_TO = timedelta(days=62), timedelta(days=366)
 MODE_CHANGES = (AuditAction.TENANT_ENFORCEMENT_CHANGED, AuditAction.AGENT_ENFORCEMENT_CHANGED)
 OVERSIGHT = (*INTERVENTIONS, *MODE_CHANGES, AuditAction.AGENT_WOULD_HAVE_STOPPED)
 TRANSACTIONS = (ActionType.TRANSACTION_INITIATED, ActionType.TRANSACTION_ANOMALY)
+_UNVERSIONED = Q(model=None) | Q(model="") | Q(version=None) | Q(version="")
 _UNDECLARED_SCOPE = Q(metadata__permitted_actions__isnull=True) | Q(metadata__permitted_actions=None)
 
 
@@ -114,7 +116,7 @@ def gather(frame: Frame) -> Facts:
     return Facts(
         agents=tuple(_agent_facts(frame, agents, events, modes)),
         agent_count=agents.count(),
-        agents_without_model_or_version=agents.filter(_blank("model") | _blank("version")).count(),
+        agents_without_model_or_version=agents.filter(_UNVERSIONED).count(),
         agents_without_scope=agents.filter(_UNDECLARED_SCOPE).count(),
         uncertified_active_agents=active.exclude(id__in=certified_ids(frame)).count(),
         owned_agents=agents.exclude(owner_email=None).count(),
@@ -148,7 +150,7 @@ def gather(frame: Frame) -> Facts:
         archives=tuple(spans[:LISTED]),
         covered_from=covered_from(frame, spans),
         entries_from=entries_from(frame),
-        is_log_guarded=not guards.not_in_force(),
+        is_log_guarded=not sql.triggers_not_in_force(guards.TRIGGERS),
         incidents=_counts(incidents_of(frame), "state"),
         incidents_opened_by=_counts(openings, "actor_kind"),
         erased_parts=len(parts),
@@ -273,7 +275,7 @@ def _agent_facts(
         latest[row["agent_id"]] = max(row["last"], latest.get(row["agent_id"], row["last"]))
     for agent in listed:
         yield {
-            **_fields(agent, "id", "name", "model", "version", "model_hash", "status", "risk_score"),
+            **fields_of(agent, "id", "name", "model", "version", "model_hash", "status", "risk_score"),
             "registered_at": agent.created_at,
             "permitted_actions": agent.permitted_actions,
             "has_financial_limits": bool(agent.financial_scope),
@@ -302,7 +304,7 @@ def _certificate_facts(frame: Frame, certificates: QuerySet[Certificate]) -> Ite
         is_timed = row.revoked_at is not None and row.last_high is not None
         delay = (row.revoked_at - row.last_high).total_seconds() if is_timed else None
         yield {
-            **_fields(row, "serial_number", "agent_id", "issued_at", "expires_at", "revoked_at"),
+            **fields_of(row, "serial_number", "agent_id", "issued_at", "expires_at", "revoked_at"),
             "agent_name": row.agent.name,
             "status": row.status_at(frame.generated_at),
             "revocation_reason": row.revocation_reason,
@@ -316,7 +318,7 @@ def _high_risk_facts(events: BehaviorEventQuerySet) -> Iterable[Row]:
     newest = delays.with_reviews(events.high_risk()).order_by("-received_at", "-id")[:LISTED]
     for event in newest.select_related("agent"):
         yield {
-            **_fields(event, *names),
+            **fields_of(event, *names),
             "agent_name": event.agent.name,
             "reasons": [str(reason.get("name", "")) for reason in event.reasons[:REASONS]],
             "verdict": event.said,
@@ -327,7 +329,7 @@ def _high_risk_facts(events: BehaviorEventQuerySet) -> Iterable[Row]:
 def _oversight_facts(entries: QuerySet[AuditEntry]) -> Iterable[Row]:
     for entry in entries.filter(event_type__in=OVERSIGHT).order_by("-created_at", "-id")[:LISTED]:
         yield {
-            **_fields(entry, "actor_type", "actor_id"),
+            **fields_of(entry, "actor_type", "actor_id"),
             "at": entry.created_at,
             "what": entry.event_type,
             "subject": entry.affected_id or "",
@@ -335,14 +337,6 @@ def _oversight_facts(entries: QuerySet[AuditEntry]) -> Iterable[Row]:
         }
 
 
-def _fields(row: Model, *names: str) -> Row:
-    return {name: getattr(row, name) for name in names}
-
-
 def _counts(rows: QuerySet[Any], field: str) -> dict[str, int]:
     found = rows.order_by().values(field).annotate(number=Count("id"))
     return {row[field]: row["number"] for row in found}
-
-
-def _blank(field: str) -> Q:
-    return Q(**{field: None}) | Q(**{field: ""})

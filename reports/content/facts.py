@@ -12,6 +12,10 @@ Row = dict[str, Any]
 """A listed fact; its fields have the names that the document has."""
 
 
+def fields_of(row: object, *names: str) -> Row:
+    return {name: getattr(row, name) for name in names}
+
+
 @dataclass(frozen=True)
 class Frame:
     """The subject of a report: a tenant and the period [start, end), as known at `generated_at`."""
@@ -120,10 +124,6 @@ class Facts:
         return sum(sum(by.values()) for by in self.acts.values())
 
     @property
-    def is_empty(self) -> bool:
-        return self.event_count == self.entry_count == 0
-
-    @property
     def complete_since(self) -> datetime | None:
         """The time to which the events and the audit entries stored both reach back."""
         return max(filter(None, (self.oldest_event_at, self.oldest_entry_at)), default=None)
@@ -140,20 +140,6 @@ class Facts:
     @property
     def stop_count(self) -> int:
         return self.audited("agent.high_risk")
-
-    @property
-    def delegation_count(self) -> int:
-        return sum(self.delegations.values())
-
-    @property
-    def is_tampered_with(self) -> bool:
-        """Whether an entry of the period is not what was sealed, or gone, or not under the tree's root."""
-        found = self.comparison
-        return found.changed + self.places_without_entry > 0 or not found.is_rooted
-
-    @property
-    def would_have_stopped_count(self) -> int:
-        return self.audited("agent.would_have_stopped")
 
     @property
     def high_risk_count(self) -> int:

@@ -42,7 +42,8 @@ def inalterability(found: Control) -> None:
     """Of a log that was tampered with nothing is evidence, and no guard of it is asserted."""
     facts = found.facts
     size, sealed, total = facts.checkpoint_size, facts.comparison.as_sealed, facts.entry_count
-    if not facts.is_tampered_with:
+    is_missing_some = facts.comparison.changed + facts.places_without_entry > 0
+    if facts.comparison.is_rooted and not is_missing_some:
         found.shows(
             Rows.SEALED_ENTRIES,
             sealed,
@@ -95,7 +96,8 @@ def any_technology(found: Control) -> None:
 def attribution(found: Control) -> None:
     """Without a transaction there is no decision and no execution to attribute."""
     facts = found.facts
-    total, rooted, made = facts.delegation_count, facts.delegations, facts.transaction_count
+    rooted, made = facts.delegations, facts.transaction_count
+    total = sum(rooted.values())
     if made == 0:
         found.lacks("No transaction event is stored of the period: there is nothing to attribute")
     else:

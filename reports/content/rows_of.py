@@ -9,7 +9,7 @@ from agents.models import Agent, AgentStatus
 from agents.querysets import AgentQuerySet
 from auditlog.models import AuditEntry
 from auditlog.querysets import AuditEntryQuerySet
-from auditlog.vocabulary import AuditAction
+from auditlog.vocabulary import ActorKind, AuditAction
 from certificates.models import Certificate, CertificateStatus, EndedHold
 from certificates.querysets import HOLD
 from events.models import BehaviorEvent
@@ -42,7 +42,8 @@ def certificates_of(frame: Frame) -> QuerySet[Certificate]:
         issued_at__lt=frame.covered_until,
         expires_at__gt=frame.start,
     )
-    always_held = _holds().filter(held_at__lte=frame.start, ended_at__gte=frame.covered_until)
+    own = EndedHold.objects.filter(certificate=OuterRef("pk"))
+    always_held = own.filter(held_at__lte=frame.start, ended_at__gte=frame.covered_until)
     found = found.exclude(Exists(always_held))
     return found if frame.agent_ids is None else found.filter(agent_id__in=frame.agent_ids)
 
@@ -69,13 +70,9 @@ def revoked_at_end(frame: Frame, certificates: QuerySet[Certificate]) -> QuerySe
     )
 
 
-def _holds() -> QuerySet[EndedHold]:
-    """The holds of the certificate of the query around that have ended."""
-    return EndedHold.objects.filter(certificate=OuterRef("pk"))
-
-
 def _held_at(moment: datetime) -> QuerySet[EndedHold]:
-    return _holds().filter(held_at__lt=moment, ended_at__gte=moment)
+    """Return the hold, now ended, in which the certificate of the query around was at a moment."""
+    return EndedHold.objects.filter(certificate=OuterRef("pk"), held_at__lt=moment, ended_at__gte=moment)
 
 
 def incidents_of(frame: Frame) -> IncidentQuerySet:
@@ -112,4 +109,4 @@ def entries_of(frame: Frame) -> AuditEntryQuerySet:
 
 def interventions_in(entries: AuditEntryQuerySet) -> AuditEntryQuerySet:
     """Return the entries of acts of people at the console."""
-    return entries.filter(event_type__in=INTERVENTIONS).by_people()
+    return entries.filter(event_type__in=INTERVENTIONS, actor_kind=ActorKind.PERSON)

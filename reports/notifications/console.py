@@ -14,7 +14,7 @@ from django.utils.html import format_html_join
 from unfold.widgets import UnfoldAdminSelectWidget
 
 from auditlog.actors.names import actor_shown, names_of
-from auditlog.actors.requests import record_download, user_of
+from auditlog.actors.requests import actor_of, record_taken, user_of
 from auditlog.vocabulary import AuditAction
 from compliance.console.actions import ActionCall, ConfirmedAction
 from compliance.console.display import EMPTY, code, column, link, moment
@@ -127,11 +127,10 @@ class DraftingIncidentAdmin(IncidentAdmin):
         draft = None if incident is None else incident.drafts.filter(id=draft_id).first()
         if incident is None or draft is None:
             return self.missing(request, object_id)
-        record_download(
-            request,
+        record_taken(
+            actor=actor_of(request),
             action=AuditAction.NOTIFICATION_DOWNLOADED,
-            tenant_id=incident.tenant_id,
-            affected_id=incident.pk,
+            of=incident,
             description=f"{draft} of incident {incident.reference} downloaded as {kind.upper()}",
             sha256=draft.digest,
             format=kind,
@@ -143,11 +142,10 @@ class DraftingIncidentAdmin(IncidentAdmin):
         incident = self.get_object(request, unquote(object_id))
         if incident is None:
             return self.missing(request, object_id)
-        record_download(
-            request,
+        record_taken(
+            actor=actor_of(request),
             action=AuditAction.INCIDENT_EXPORTED,
-            tenant_id=incident.tenant_id,
-            affected_id=incident.pk,
+            of=incident,
             description=f"Incident {incident.reference} exported",
         )
         body = orjson.dumps(services.export(incident, now=now()), option=orjson.OPT_INDENT_2)

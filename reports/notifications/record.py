@@ -94,7 +94,7 @@ def gather(incident: Incident, *, now: datetime) -> IncidentRecord:
         created_at__gte=since,
         created_at__lte=end,
     )
-    timeline = TimelineEntry.objects.of_incident(incident.id)
+    timeline = TimelineEntry.objects.of_incidents([incident.id])
     attachments = first_of(attached, MOST_ENTRIES, name="attachments", truncated=truncated)
     touched = incident.certificates.values_list("certificate_id", flat=True)
     head = TreeHead.objects.first()

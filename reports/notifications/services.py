@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
+import rfc8785
 from django.db.models import Max
 
 from auditlog import services as auditlog
@@ -16,7 +17,9 @@ from compliance.core.json_values import Json
 from incidents import services as incidents
 from incidents.models import Incident
 from incidents.serializers import TimelineEntrySerializer, shown_incident
+from incidents.vocabulary import EntryKind
 from reports.content import builder
+from reports.content.facts import fields_of
 from reports.models import NotificationDraft
 from reports.notifications.record import IncidentRecord, first_of, gather
 from reports.notifications.values import moment, values_of
@@ -116,7 +119,7 @@ def draft(
             incident=incident,
             template=template,
             version=version,
-            document=builder.canonical(document).decode(),
+            document=rfc8785.dumps(document).decode(),
             digest=builder.digest(document),
             actor_kind=actor.kind,
             actor_id=actor.id[:255],
@@ -124,7 +127,7 @@ def draft(
         )
         data = {"template": template.value, "version": version, "sha256": made.digest}
         text = f"Drafted: {made}"
-        incidents.note_drafted(incident=incident, text=text, data=data, actor=actor, now=now)
+        incidents.enter(incident, EntryKind.DRAFTED, text, actor, now, data=data)
         auditlog.record(
             tenant_id=tenant_id,
             action=AuditAction.NOTIFICATION_DRAFTED,
@@ -146,7 +149,7 @@ def export(incident: Incident, *, now: datetime) -> Json:
     truncated = list(record.truncated)
     newest = NotificationDraft.objects.filter(incident=incident).order_by("-created_at", "-id")
     drafts = first_of(newest, MOST_DRAFTS, name="drafts", truncated=truncated)
-    agents = [_named(agent, _AGENT) for agent in record.agents]
+    agents = [fields_of(agent, *_AGENT) for agent in record.agents]
     return {
         "format": EXPORT_FORMAT,
         "exported_at": now,
@@ -157,9 +160,9 @@ def export(incident: Incident, *, now: datetime) -> Json:
         "attachments": record.attachments,
         "agent": agents[0],
         "agents": agents,
-        "certificates": [_named(row, _CERTIFICATE) for row in record.certificates],
+        "certificates": [fields_of(row, *_CERTIFICATE) for row in record.certificates],
         "events": [
-            _named(event, _EVENT) | {"reasons": [reason["name"] for reason in event.reasons]}
+            fields_of(event, *_EVENT) | {"reasons": [reason["name"] for reason in event.reasons]}
             for event in record.events
         ],
         "verdicts": record.verdicts,
@@ -174,9 +177,5 @@ def export(incident: Incident, *, now: datetime) -> Json:
             for step in record.steps
         ],
         "audit_log_size": record.log_size,
-        "drafts": [_named(row, _DRAFT) | {"document": row.content} for row in drafts],
+        "drafts": [fields_of(row, *_DRAFT) | {"document": row.content} for row in drafts],
     }
-
-
-def _named(row: Any, names: tuple[str, ...]) -> Json:
-    return {name: getattr(row, name) for name in names}

@@ -108,8 +108,7 @@ class IncidentExportViewSet(ApiViewSet):
         record_taken(
             actor=Actor.api_key(request.auth.id),
             action=AuditAction.INCIDENT_EXPORTED,
-            tenant_id=incident.tenant_id,
-            affected_id=incident.id,
+            of=incident,
             description=f"Incident {incident.reference} exported",
         )
         return ok(export(incident, now=now()))

@@ -25,7 +25,7 @@ from incidents.models import Incident
 from reports import services
 from reports.bundles.lists import gather_lists
 from reports.content.builder import framed, to_json
-from reports.content.facts import Frame
+from reports.content.facts import Frame, fields_of
 from reports.content.kept import archived_spans, covered_from, entries_from
 from reports.content.regulations import REGULATIONS
 from reports.content.rows_of import INTERVENTIONS, entries_of, events_of
@@ -79,8 +79,7 @@ def attest(
     record_taken(
         actor=actor,
         action=AuditAction.AGENT_ATTESTED,
-        tenant_id=tenant_id,
-        affected_id=agent.id,
+        of=agent,
         description=f"Attestation of agent {document['agent']['name']} made as {kind.upper()}",
         format=kind,
         at=document["at"],
@@ -111,7 +110,7 @@ def _document(agent: Agent, past: PastAgent, frame: Frame) -> Json:
         },
         "certificate": past.certificate
         and {
-            **{name: getattr(past.certificate, name) for name in CERTIFIED},
+            **fields_of(past.certificate, *CERTIFIED),
             "status": past.certificate_status,
             "revoked_at": past.revoked_at,
         },
@@ -126,7 +125,7 @@ def _document(agent: Agent, past: PastAgent, frame: Frame) -> Json:
             "count": incidents.count(),
             "newest": [
                 {
-                    **{name: getattr(row, name) for name in ("id", "reference", "cause", "opened_at")},
+                    **fields_of(row, "id", "reference", "cause", "opened_at"),
                     "closed_at": row.closed_at if row.closed_at and row.closed_at <= frame.end else None,
                 }
                 for row in incidents.order_by("-opened_at", "-id")[:NAMED]

@@ -19,7 +19,7 @@ from compliance.api.rest.views import ApiViewSet, operation
 from compliance.console.admin import RowPage, TenantScopedAdmin
 from reports.bundles.archive import file_of
 from reports.models import Report
-from reports.serializers import ReportManifestSerializer
+from reports.serializers import ReportManifestSerializer, shown_manifest
 from reports.standing.attestation import attest
 
 PARAMETERS: Final = [
@@ -36,7 +36,7 @@ class AttestationSerializer(ReportManifestSerializer):
     """An attestation, and the signed manifest with its digest."""
 
     attestation = serializers.DictField(
-        source="content", help_text="`report.json` of the manifest, in canonical JSON (RFC 8785)."
+        help_text="`report.json` of the manifest, in canonical JSON (RFC 8785)."
     )
 
 
@@ -65,7 +65,8 @@ class AttestationViewSet(ApiViewSet):
         ),
     )
     def retrieve(self, request: ApiRequest, agent_id: str) -> Response:
-        return ok(AttestationSerializer(_asked(request, agent_id, "json")).data)
+        found = _asked(request, agent_id, "json")
+        return ok({**shown_manifest(found), "attestation": found.content})
 
     @_attests(
         "getAttestationPdf", "Attest how an agent stands or stood, as a PDF of one page", _file_of("pdf")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import rfc8785
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.core.management import call_command
 from jsonschema_rs import Draft202012Validator
@@ -28,7 +29,7 @@ from reports import services
 from reports.bundles import manifest
 from reports.bundles.archive import NoBundle, pack, unpack
 from reports.bundles.lists import RowList
-from reports.content.builder import SCHEMA, build, canonical
+from reports.content.builder import SCHEMA, build
 from reports.management.commands.report_verify import findings
 from reports.models import Report
 from reports.pdf.sections import DIGESTS, FINGERPRINT, OF_VKEY, SIGNATURE
@@ -145,7 +146,7 @@ def make_files() -> dict[str, bytes]:
     document, stops = build(ReportType.MICA, make_frame(), make_busy_facts()), RowList("stops", b"{}\n", 1, 1)
     stated = manifest.compose(document, b"%PDF-", [stops], checkpoint=None, key=PUBLIC)
     return {
-        "report.json": canonical(document),
+        "report.json": rfc8785.dumps(document),
         "report.pdf": b"%PDF-",
         "stops": b"{}\n",
         "manifest.json": stated,

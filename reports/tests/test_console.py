@@ -168,7 +168,7 @@ def test_page_of_an_unfinished_report_follows_its_progress(acme: Tenant) -> None
 
     page = client.get(reverse("admin:reports_report_change", args=[report.pk])).content.decode()
     before = client.get(progress).json()
-    Report.objects.claim(report.pk, now())
+    Report.objects.claim_next(now())
     during = client.get(progress).json()
     Report.objects.update(status="pending", started_at=None)
     services.generate_next(now=now())

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+import rfc8785
 from django.db import DatabaseError, connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
@@ -27,7 +28,6 @@ from incidents import services as incidents
 from incidents.merging import merge
 from incidents.models import Incident, TimelineEntry
 from incidents.tests.factories import change, make_incident
-from reports.content.builder import canonical
 from reports.models import NotificationDraft
 from reports.notifications import services
 from reports.notifications.record import MOST_ENTRIES, MOST_EVENTS, gather
@@ -193,12 +193,12 @@ def test_versions_are_numbered_frozen_and_audited(tenant: Tenant) -> None:
     first, second, other = draft(incident), draft(incident), draft(incident, "ai_act")
 
     assert [made.version for made in (first, second, other)] == [1, 2, 1]
-    assert first.digest == hashlib.sha256(canonical(json.loads(first.document))).hexdigest()
+    assert first.digest == hashlib.sha256(rfc8785.dumps(json.loads(first.document))).hexdigest()
     entries = AuditEntry.objects.for_tenant(tenant.id).of_type("notification.drafted")
     assert {(entry.metadata or {})["sha256"] for entry in entries} == {
         made.digest for made in (first, second, other)
     }
-    assert TimelineEntry.objects.of_incident(incident.id).filter(kind="drafted").count() == 3
+    assert TimelineEntry.objects.of_incidents([incident.id]).filter(kind="drafted").count() == 3
     with pytest.raises(RuntimeError):
         first.delete()
     with pytest.raises(DatabaseError), environments.atomic():

@@ -1,8 +1,7 @@
 """`audit_erase --entry ID | --actor ID --reason TEXT`: erase personal parts of audit entries."""
 
-from argparse import ArgumentParser
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from auditlog.disposal import erasing
@@ -16,21 +15,17 @@ class Command(ServiceCommand):
     help = "Erase personal parts of sealed audit entries. Their leaves and every proof of them stay valid."
     takes_environment = True
     requires_environment = True
-
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        super().add_arguments(parser)
-        which = parser.add_mutually_exclusive_group(required=True)
-        which.add_argument("--entry", type=UUID, action="append", metavar="ID", help="may be repeated")
-        which.add_argument(
-            "--actor", metavar="ACTOR_ID", help="every entry of this actor, such as person:0b5c…"
-        )
-        parser.add_argument(
-            "--part",
-            action="append",
-            choices=ERASABLE,
-            help="may be repeated; by default all parts, and with --actor actor_id alone",
-        )
-        parser.add_argument("--reason", required=True, help="stands in the entry that records the erasure")
+    arguments: ClassVar = {
+        "--entry": {"type": UUID, "action": "append", "metavar": "ID", "help": "may be repeated"},
+        "--actor": {"metavar": "ACTOR_ID", "help": "every entry of this actor, such as person:0b5c…"},
+        "--part": {
+            "action": "append",
+            "choices": ERASABLE,
+            "help": "may be repeated; by default all parts, and with --actor actor_id alone",
+        },
+        "--reason": {"required": True, "help": "stands in the entry that records the erasure"},
+    }
+    exactly_one = ("--entry", "--actor")
 
     def run(self, *, now: datetime, **options: Any) -> list[dict[str, Any]]:
         by_actor = AuditEntry.objects.filter(actor_id=options["actor"]).order_by("created_at", "id")

@@ -1,11 +1,10 @@
 """`audit_export`: write a tenant's sealed audit entries with their proofs to a file."""
 
 import sys
-from argparse import ArgumentParser
 from contextlib import closing, nullcontext
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from auditlog.exporting.export import open_export
 from auditlog.exporting.formats import FORMATS
@@ -22,13 +21,12 @@ class Command(ServiceCommand):
     )
     takes_environment = True
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument("--tenant", required=True, metavar="ID")
-        parser.add_argument("--format", choices=list(FORMATS), default="jsonl")
-        parser.add_argument("--output", type=Path, metavar="FILE", help="instead of standard output")
-        for name in NAMES:
-            parser.add_argument(f"--{name.replace('_', '-')}", help=f"as {name} of GET /v1/audit-log")
+    arguments: ClassVar = {
+        "--tenant": {"required": True, "metavar": "ID"},
+        "--format": {"choices": list(FORMATS), "default": "jsonl"},
+        "--output": {"type": Path, "metavar": "FILE", "help": "instead of standard output"},
+        **{f"--{name.replace('_', '-')}": {"help": f"as {name} of GET /v1/audit-log"} for name in NAMES},
+    }
 
     def run(self, *, now: datetime, **options: Any) -> None:
         tenant_id = parse_id(options["tenant"])

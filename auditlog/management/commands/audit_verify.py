@@ -2,11 +2,10 @@
 
 import sys
 import time
-from argparse import ArgumentParser
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from django.conf import settings
 from django.db import Error
@@ -25,6 +24,7 @@ EXIT_CODES: Final = {LogOutcome.TAMPERED: 1, LogOutcome.CANNOT_TELL: 2, LogOutco
 """The worst first."""
 PAUSE_SECONDS: Final = {True: 0.2, False: 10.0}
 """Between two lines of progress, on a terminal and elsewhere."""
+REPEATED: Final[dict[str, Any]] = {"action": "append", "default": []}
 
 
 class Command(ServiceCommand):
@@ -33,25 +33,25 @@ class Command(ServiceCommand):
     )
     requires_system_checks = []
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        super().add_arguments(parser)
-        several: dict[str, Any] = {"action": "append", "default": []}
-        files: dict[str, Any] = {"type": Path, "metavar": "FILE"}
-        parser.add_argument("--environment", choices=list(map(str, Environment)), help="verify only this log")
-        parser.add_argument(
-            "--against", **several, **files, help="a checkpoint that the log must contain; may be repeated"
-        )
-        parser.add_argument(
-            "--key",
-            **several,
-            metavar="VKEY",
-            help="trust this key instead of the log's own; may be repeated",
-        )
-        parser.add_argument(
-            "--policy",
-            **files,
-            help="tlog-policy file of witnesses that must have cosigned; AUDIT_WITNESS_POLICY by default",
-        )
+    arguments: ClassVar = {
+        "--environment": {"choices": list(map(str, Environment)), "help": "verify only this log"},
+        "--against": {
+            **REPEATED,
+            "type": Path,
+            "metavar": "FILE",
+            "help": "a checkpoint that the log must contain; may be repeated",
+        },
+        "--key": {
+            **REPEATED,
+            "metavar": "VKEY",
+            "help": "trust this key instead of the log's own; may be repeated",
+        },
+        "--policy": {
+            "type": Path,
+            "metavar": "FILE",
+            "help": "tlog-policy file of witnesses that must have cosigned; AUDIT_WITNESS_POLICY by default",
+        },
+    }
 
     def run(self, *, now: datetime, **options: Any) -> list[Verdict]:
         try:

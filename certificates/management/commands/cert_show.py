@@ -1,8 +1,7 @@
 """`cert_show`: certificates and their status."""
 
-from argparse import ArgumentParser
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from agents.models import Agent
 from certificates.models import Certificate
@@ -13,12 +12,11 @@ from compliance.core.commands import ServiceCommand, fields
 class Command(ServiceCommand):
     help = "Show one certificate by its serial number, decoded, or all of an agent."
     takes_environment = True
-
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        super().add_arguments(parser)
-        which = parser.add_mutually_exclusive_group(required=True)
-        which.add_argument("--serial", help="hex in any case, with or without colons")
-        which.add_argument("--agent", metavar="ID", help="the agent's id")
+    arguments: ClassVar = {
+        "--serial": {"help": "hex in any case, with or without colons"},
+        "--agent": {"metavar": "ID", "help": "the agent's id"},
+    }
+    exactly_one = ("--serial", "--agent")
 
     def run(self, *, now: datetime, **options: Any) -> list[dict[str, Any]] | dict[str, Any]:
         if options["serial"]:

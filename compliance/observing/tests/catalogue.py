@@ -43,4 +43,5 @@ def _all() -> Iterator[tuple[str, str, tuple[str, ...]]]:
     for one in collectors():
         is_counter = isinstance(one, Counter)
         yield f"{one._name}{'_total' if is_counter else ''}", one._type, tuple(one._labelnames)
-    yield from ((name, "gauge", labels) for name, labels in gauges.labels().items())
+    for name, (_, labels) in gauges.TEXTS.items():
+        yield f"{metrics.PREFIX}_{name}", "gauge", ("environment", *labels)

@@ -1,9 +1,8 @@
 """`backtest_risk`: replay past events of a file through the scorer."""
 
-from argparse import ArgumentParser
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -33,16 +32,16 @@ class Command(ServiceCommand):
     help = "Replay events of a file through the risk scorer."
     requires_system_checks = []
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        super().add_arguments(parser)
-        for name, use in FILES.items():
-            required = name == "events"
-            parser.add_argument(f"--{name}", type=Path, metavar="FILE", help=use, required=required)
-        parser.add_argument(
-            "--runs-apart",
-            action="store_true",
-            help="start every run (`seq`) from the state after the warm-up instead of one after another",
-        )
+    arguments: ClassVar = {
+        **{
+            f"--{name}": {"type": Path, "metavar": "FILE", "help": use, "required": name == "events"}
+            for name, use in FILES.items()
+        },
+        "--runs-apart": {
+            "action": "store_true",
+            "help": "start every run (`seq`) from the state after the warm-up instead of one after another",
+        },
+    }
 
     def run(self, *, now: datetime, **options: Any) -> Any:
         try:

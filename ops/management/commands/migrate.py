@@ -5,11 +5,12 @@ from typing import Any
 
 from django.core.management.base import CommandError
 from django.core.management.commands import migrate
-from django.db import OperationalError, connections
+from django.db import OperationalError
 from django.db.migrations.migration import Migration
 from psycopg.errors import LockNotAvailable
 
 from compliance.core.environments import AUDITOR_ALIASES
+from compliance.stores import sql
 from compliance.stores.database_owner import as_owner
 from ops.privileges import granting
 
@@ -42,7 +43,7 @@ class Command(migrate.Command):
     ) -> None:
         """Limit each migration's waits: the one before may have changed or reset the limit."""
         if action == "apply_start":
-            _execute(self._alias, f"SET lock_timeout = '{LOCK_TIMEOUT}'")
+            sql.execute(f"SET lock_timeout = '{LOCK_TIMEOUT}'", alias=self._alias)
         super().migration_progress_callback(action, migration, fake)
 
     def _migrate(self, alias: str, *args: Any, **options: Any) -> None:
@@ -50,7 +51,7 @@ class Command(migrate.Command):
         delays = iter(RETRY_DELAYS)
         while True:
             try:
-                _execute(alias, f"SET lock_timeout = '{LOCK_TIMEOUT}'")
+                sql.execute(f"SET lock_timeout = '{LOCK_TIMEOUT}'", alias=alias)
                 super().handle(*args, **options)
             except OperationalError as error:
                 delay = next(delays, None)
@@ -60,10 +61,5 @@ class Command(migrate.Command):
                 time.sleep(delay)
             else:
                 # Without an owner's role the connection is the service's, which goes on.
-                _execute(alias, "RESET lock_timeout")
+                sql.execute("RESET lock_timeout", alias=alias)
                 return
-
-
-def _execute(alias: str, statement: str) -> None:
-    with connections[alias].cursor() as cursor:
-        cursor.execute(statement)

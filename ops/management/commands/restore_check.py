@@ -1,9 +1,8 @@
 """`restore_check`: check an installation that was restored from backups, before it serves."""
 
-from argparse import ArgumentParser
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from auditlog.tlog.lines import TlogError
 from auditlog.tlog.notes import Note
@@ -15,6 +14,7 @@ from ops.management.commands.doctor import FindingsCommand
 from ops.restoring.checks import KeptElsewhere, examine
 
 SAMPLE = 50
+FILES: dict[str, Any] = {"action": "append", "default": [], "type": Path, "metavar": "FILE"}
 
 
 class Command(FindingsCommand):
@@ -24,23 +24,17 @@ class Command(FindingsCommand):
         "missing at the end. Exit code 5 if a dependency is down, 6 if anything else is wrong."
     )
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        super().add_arguments(parser)
-        files: dict[str, Any] = {"action": "append", "default": [], "type": Path, "metavar": "FILE"}
-        parser.add_argument("--environment", choices=list(map(str, Environment)), help="check only this one")
-        parser.add_argument(
-            "--against", **files, help="a checkpoint that the audit log must contain; may be repeated"
-        )
-        parser.add_argument(
-            "--list", **files, help="a published revocation list, in DER or PEM; may be repeated"
-        )
-        parser.add_argument(
-            "--sample",
-            type=between(0, 100_000),
-            default=SAMPLE,
-            metavar="N",
-            help="agents' keys of each environment that sign (%(default)s)",
-        )
+    arguments: ClassVar = {
+        "--environment": {"choices": list(map(str, Environment)), "help": "check only this one"},
+        "--against": {**FILES, "help": "a checkpoint that the audit log must contain; may be repeated"},
+        "--list": {**FILES, "help": "a published revocation list, in DER or PEM; may be repeated"},
+        "--sample": {
+            "type": between(0, 100_000),
+            "default": SAMPLE,
+            "metavar": "N",
+            "help": "agents' keys of each environment that sign (%(default)s)",
+        },
+    }
 
     def run(self, *, now: datetime, **options: Any) -> None:
         chosen = [Environment(options["environment"])] if options["environment"] else list(Environment)

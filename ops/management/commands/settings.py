@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from compliance.core.commands import ServiceCommand
-from compliance.settings.declaring import Section, Variable
+from compliance.settings.declaring import Section
 
 
 class Command(ServiceCommand):
@@ -17,10 +17,8 @@ class Command(ServiceCommand):
         for section in Section.every:
             self.stdout.write(f"{section.title}\n")
             for one in section.variables:
-                self.stdout.write(_line(one))
+                value = one.value or f"({one.default or 'none'})"
+                if one.is_secret:
+                    value = f"({one.value or 'not set'})"
+                self.stdout.write(f"  {one.name:<42} {one.source:<12} {value}")
         return None
-
-
-def _line(one: Variable) -> str:
-    value = f"({one.value or 'not set'})" if one.is_secret else one.value or f"({one.default or 'none'})"
-    return f"  {one.name:<42} {one.source:<12} {value}"

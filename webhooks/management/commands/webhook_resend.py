@@ -1,8 +1,7 @@
 """`webhook_resend WEBHOOK --delivery ID | --failed-since TIME`: send past events again."""
 
-from argparse import ArgumentParser
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from auditlog.vocabulary import Actor
@@ -20,13 +19,12 @@ def parse_time(text: str) -> datetime:
 class Command(ServiceCommand):
     help = "Redeliver one delivery, or every event whose last delivery has failed since a time."
     takes_environment = True
-
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument("webhook", type=UUID, metavar="WEBHOOK")
-        which = parser.add_mutually_exclusive_group(required=True)
-        which.add_argument("--delivery", type=UUID, metavar="ID")
-        which.add_argument("--failed-since", type=parse_time, metavar="TIME", help="ISO 8601")
+    arguments: ClassVar = {
+        "webhook": {"type": UUID, "metavar": "WEBHOOK"},
+        "--delivery": {"type": UUID, "metavar": "ID"},
+        "--failed-since": {"type": parse_time, "metavar": "TIME", "help": "ISO 8601"},
+    }
+    exactly_one = ("--delivery", "--failed-since")
 
     def run(self, *, now: datetime, **options: Any) -> list[dict[str, Any]]:
         webhook = Webhook.objects.existing().find(options["webhook"])
