@@ -1,5 +1,6 @@
 """The folder of events: nobody else's to write in, and shared by processes of one user."""
 
+import errno
 import os
 import stat
 from collections.abc import Callable
@@ -98,6 +99,49 @@ def test_sticky_folder_above_is_as_good_as_tmp(tmp_path: Path) -> None:
     above.chmod(0o1777)
 
     spool(above / "agent").close()
+
+
+def test_lines_before_a_failure_are_not_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk gets full between two files: the caller learns how many lines were kept."""
+    one = spool(tmp_path)
+    monkeypatch.setattr("agentid.reporting.spool.MAX_BATCH_EVENTS", 1)
+    lines, write = [b'{"n":1}', b'{"n":2}'], os.write
+
+    def full(descriptor: int, content: bytes) -> int:
+        if b"2" in bytes(content):
+            raise OSError(errno.ENOSPC, "full")
+        return write(descriptor, content)
+
+    with monkeypatch.context() as while_full:
+        while_full.setattr("os.write", full)
+        assert one.append(lines) == 1
+        with pytest.raises(OSError, match="full"):
+            one.append(lines[1:])
+    assert one.append(lines[1:]) == 1
+
+    found = []
+    while (segment := one.next()) is not None:
+        found += segment.lines()
+        one.settle(segment)
+    assert found == lines
+    one.close()
+
+
+def test_writers_folder_is_taken_over_once_its_lock_is_released(tmp_path: Path) -> None:
+    first, second = spool(tmp_path), spool(tmp_path)
+    first.append([b'{"n":1}'])
+
+    assert second.adopt() == 0
+    first.close()
+    assert second.adopt() == 1
+
+    left = second.next()
+    assert left is not None
+    second.settle(left)
+    second.close()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_rest_that_a_killed_process_wrote_is_sent_once(tmp_path: Path) -> None:

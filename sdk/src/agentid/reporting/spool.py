@@ -24,7 +24,7 @@ MAX_BATCH_EVENTS = 500
 MAX_BATCH_BYTES = 512 * 1024
 KEY_LIFETIME = 23 * 3600.0  # seconds; the service remembers an Idempotency-Key for 24 hours
 UNSETTLED = "unsettled"
-LOCK = ".lock"
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _NAME = re.compile(r"(?P<number>\d{12}(?:\.r)*)(?:\.(?P<at>\d+)-(?P<sender>[0-9a-f]{16}))?\.ndjson")
 
@@ -35,8 +35,8 @@ class Segment:
 
     folder: Path
     number: str
-    count: int
-    size: int
+    count: int = 0
+    size: int = 0
     tried_at: int | None = None
     sender: str = ""
 
@@ -94,7 +94,7 @@ class WriterFolder:
         name = f"{time.time_ns():020d}-{uuid4().hex[:12]}"
         fresh = parent / f".{name}"
         fresh.mkdir(mode=0o700)
-        lock = os.open(fresh / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        lock = os.open(fresh, DIRECTORY)
         fcntl.flock(lock, fcntl.LOCK_EX)
         named = fresh.rename(parent / name)
         _sync(parent)
@@ -103,33 +103,27 @@ class WriterFolder:
     @classmethod
     def take_over(cls, path: Path) -> "WriterFolder | None":
         """The folder of a writer that is gone, or None."""
-        try:
-            lock = os.open(path / LOCK, os.O_RDWR | os.O_CLOEXEC)
-        except OSError:
-            return None
-        try:
+        lock = None
+        with suppress(OSError):
+            lock = os.open(path, DIRECTORY)
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # Another may have emptied and removed it before this lock.
-            if os.fstat(lock).st_ino == (path / LOCK).stat().st_ino:
+            if os.path.samestat(os.fstat(lock), path.stat()):
                 return cls(path, lock)
-        except OSError:
-            pass
-        os.close(lock)
+        if lock is not None:
+            os.close(lock)
         return None
 
     def segments(self) -> list[Segment]:
-        """The files in their order; of empty ones nothing is left."""
+        """The files in their order."""
         found = []
-        for path in sorted(self.path.iterdir()):
-            match = _NAME.fullmatch(path.name)
-            if match is None:
-                continue
-            content = path.read_bytes()
-            tried_at = int(match["at"]) if match["at"] else None
-            count = content.count(b"\n")
-            found.append(
-                Segment(self.path, match["number"], count, len(content), tried_at, match["sender"] or "")
-            )
+        for path in self.path.iterdir():
+            if match := _NAME.fullmatch(path.name):
+                content = path.read_bytes()
+                one = Segment(self.path, match["number"], content.count(b"\n"), len(content))
+                if match["at"]:
+                    one.tried_at, one.sender = int(match["at"]), match["sender"]
+                found.append(one)
         return sorted(found, key=lambda segment: segment.number)
 
     def forget(self) -> None:
@@ -138,9 +132,7 @@ class WriterFolder:
 
     def release(self) -> None:
         """Unlock it; an empty one is removed."""
-        names = {path.name for path in self.path.iterdir()}
-        if names <= {LOCK}:
-            (self.path / LOCK).unlink(missing_ok=True)
+        with suppress(OSError):  # another process sends what is left in it
             self.path.rmdir()
         os.close(self._lock)
 
@@ -157,34 +149,33 @@ class Spool:
         self._folder, self._max_bytes = folder, max_bytes
         self._lock = Lock()
         self._own = WriterFolder.create(folder)
-        self._adopted: list[WriterFolder] = []
+        self._adopted: dict[Path, WriterFolder] = {}
         self._waiting: list[Segment] = []
         self._open: int | None = None
-        self._growing = Segment(self._own.path, f"{0:012d}", 0, 0)
+        self._growing = Segment(self._own.path, f"{0:012d}")
 
     def append(self, lines: Sequence[bytes]) -> int:
         """Write lines, in order, as many as there is room for; return how many.
 
-        They survive this process from then on; and the machine once their file is sealed. Raises: OSError.
+        They survive this process from then on; and the machine once their file is sealed.
+        Raises: OSError if not even the first can be written.
         """
         with self._lock:
             room = self._max_bytes - self._growing.size - sum(segment.size for segment in self._waiting)
-            taken = 0
-            while taken < len(lines):
-                growing, chunk, size = self._growing, list[bytes](), 0
-                for line in lines[taken : taken + MAX_BATCH_EVENTS - growing.count]:
-                    if size + len(line) + 1 > min(room, MAX_BATCH_BYTES - growing.size):
-                        break
-                    chunk.append(line)
-                    size += len(line) + 1
-                if chunk:
-                    self._write(b"".join(line + b"\n" for line in chunk), len(chunk))
-                elif growing.count and len(lines[taken]) < room:
-                    self._seal()  # the next file has room
-                else:
-                    break
-                taken, room = taken + len(chunk), room - size
-            return taken
+            for place, line in enumerate(lines):
+                size = len(line) + 1
+                if size > room:
+                    return place
+                try:
+                    if self._growing.count == MAX_BATCH_EVENTS or self._growing.size + size > MAX_BATCH_BYTES:
+                        self._seal()
+                    self._write(line + b"\n")
+                except OSError:
+                    if place == 0:
+                        raise
+                    return place
+                room -= size
+            return len(lines)
 
     def next(self) -> Segment | None:
         """The oldest file, sealed; it stays until it is settled. Raises: OSError."""
@@ -225,8 +216,7 @@ class Spool:
         """Take over what dead processes left, before our own; return how many events."""
         found = 0
         for path in sorted(self._folder.iterdir()):
-            known = {folder.path for folder in (self._own, *self._adopted)}
-            if path in known or path.name.startswith(".") or path.name == UNSETTLED:
+            if path.name.startswith(".") or path.name == UNSETTLED:
                 continue
             if (theirs := WriterFolder.take_over(path)) is None:
                 continue
@@ -238,14 +228,14 @@ class Spool:
             with self._lock:
                 adopted = sum(1 for segment in self._waiting if segment.folder != self._own.path)
                 self._waiting[adopted:adopted] = segments
-                self._adopted.append(theirs)
+                self._adopted[path] = theirs
         return found
 
     def close(self) -> None:
         """Seal and unlock: another process may send the rest."""
         with self._lock:
             self._seal()
-            for folder in (self._own, *self._adopted):
+            for folder in (self._own, *self._adopted.values()):
                 folder.release()
 
     def forget(self) -> None:
@@ -253,32 +243,30 @@ class Spool:
         with suppress(OSError):  # the fork may have come while a file was being closed
             if self._open is not None:
                 os.close(self._open)
-            for folder in (self._own, *self._adopted):
+            for folder in (self._own, *self._adopted.values()):
                 folder.forget()
 
     def _remove(self, segment: Segment) -> None:
         self._waiting.remove(segment)
-        for folder in self._adopted:
-            if folder.path == segment.folder and all(other.folder != folder.path for other in self._waiting):
-                self._adopted.remove(folder)
-                folder.release()
-                return
+        is_last = all(other.folder != segment.folder for other in self._waiting)
+        if is_last and segment.folder in self._adopted:
+            self._adopted.pop(segment.folder).release()
 
-    def _write(self, content: bytes, count: int) -> None:
+    def _write(self, line: bytes) -> None:
         if self._open is None:
             self._open = os.open(
                 self._growing.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600
             )
-        view = memoryview(content)
+        rest = memoryview(line)
         try:
-            while view:
-                view = view[os.write(self._open, view) :]
+            while rest:
+                rest = rest[os.write(self._open, rest) :]
         except OSError:
             with suppress(OSError):
                 os.ftruncate(self._open, self._growing.size)
             raise
-        self._growing.count += count
-        self._growing.size += len(content)
+        self._growing.count += 1
+        self._growing.size += len(line)
 
     def _seal(self) -> None:
         if self._open is None:
@@ -287,7 +275,7 @@ class Spool:
         os.close(self._open)
         self._open = None
         sealed = self._growing
-        self._growing = Segment(self._own.path, f"{int(sealed.number) + 1:012d}", 0, 0)
+        self._growing = Segment(self._own.path, f"{int(sealed.number) + 1:012d}")
         if sealed.count:
             self._waiting.append(sealed)
         else:
@@ -296,7 +284,7 @@ class Spool:
 
 def _sync(folder: Path) -> None:
     """Have the names in a folder on the disk."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    descriptor = os.open(folder, DIRECTORY)
     try:
         os.fsync(descriptor)
     finally:
@@ -328,7 +316,7 @@ def secure(folder: Path) -> None:
         folder.mkdir(mode=0o700)
     if not stat.S_ISDIR(folder.lstat().st_mode):
         raise PermissionError(f"{folder}: a link, or no folder")
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    opened = os.open(folder, DIRECTORY)
     try:
         found = os.fstat(opened)
         if found.st_uid != os.geteuid():
