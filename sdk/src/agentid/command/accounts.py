@@ -78,11 +78,9 @@ def show(given: argparse.Namespace, output: Output) -> None:
         _check(client)
     prefix = _PREFIX.match(configuration.api_key)
     output.data(
-        {
-            "base_url": configuration.base_url,
-            "environment": prefix and prefix[1],
-            "api_key": f"{prefix[0] if prefix else ''}…",
-        }
+        base_url=configuration.base_url,
+        environment=prefix and prefix[1],
+        api_key=f"{prefix[0] if prefix else ''}…",
     )
 
 

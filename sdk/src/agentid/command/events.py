@@ -12,8 +12,7 @@ from agentid.client.service import Client
 from agentid.command.accounts import client_for
 from agentid.command.output import Output
 
-REMEMBERED: Final = 2000
-"""How far back one look goes for new events."""
+REMEMBERED: Final = 2000  # events that one look goes back for new ones
 
 
 def register(commands: Any) -> None:
@@ -42,14 +41,12 @@ def run(given: argparse.Namespace, output: Output) -> None:
     with client_for(given) as client:
         for event in islice(follow(client, given), given.count):
             output.row(
-                {
-                    "occurred_at": event.occurred_at.isoformat(),
-                    "agent_id": event.agent_id,
-                    "action_type": event.action_type,
-                    "risk_score": event.risk_score,
-                    "risk_band": event.risk_band,
-                    "id": event.id,
-                }
+                occurred_at=event.occurred_at.isoformat(),
+                agent_id=event.agent_id,
+                action_type=event.action_type,
+                risk_score=event.risk_score,
+                risk_band=event.risk_band,
+                id=event.id,
             )
 
 

@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         given.run(given, output)
     except NotValid as error:
-        output.data({"valid": False, "reason": error.reason.value, "detail": error.detail})
+        output.data(valid=False, reason=error.reason.value, detail=error.detail)
         if error.reason in (Reason.UNTRUSTED_ISSUER, Reason.UNKNOWN_KEY) and "environment" in given:
             other = "live" if given.environment == "test" else "test"
             output.note(f"judged as of the environment {given.environment}; is it --environment {other}?")

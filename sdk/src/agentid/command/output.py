@@ -13,12 +13,12 @@ class Output:
 
     as_json: bool
 
-    def data(self, fields: Mapping[str, Any]) -> None:
+    def data(self, **fields: Any) -> None:
         """Write one object; from others, control characters are written as their escapes."""
         width = max(map(len, fields), default=0)
         self._write(fields, "\n".join(f"{name:<{width}}  {_plain(value)}" for name, value in fields.items()))
 
-    def row(self, fields: Mapping[str, Any]) -> None:
+    def row(self, **fields: Any) -> None:
         """Write one object of many on a line."""
         self._write(fields, "  ".join(map(_plain, fields.values())))
 

@@ -53,19 +53,17 @@ def _environment_argument(parser: argparse.ArgumentParser) -> None:
 
 def show_certificate(given: argparse.Namespace, output: Output) -> None:
     found = _certificate(given, _read(given.file))
-    identity = found.identity
+    identity, actions = found.identity, found.identity.permitted_actions
     output.data(
-        {
-            "valid": True,
-            "agent_id": found.agent_id,
-            "serial_number": found.serial_number,
-            "operator": identity.operator,
-            "did": identity.did,
-            "model": identity.model,
-            "model_version": identity.model_version,
-            "permitted_actions": _sorted(identity.permitted_actions),
-            "not_after": found.not_after.isoformat(),
-        }
+        valid=True,
+        agent_id=found.agent_id,
+        serial_number=found.serial_number,
+        operator=identity.operator,
+        did=identity.did,
+        model=identity.model,
+        model_version=identity.model_version,
+        permitted_actions=None if actions is None else sorted(actions),
+        not_after=found.not_after.isoformat(),
     )
 
 
@@ -112,16 +110,14 @@ def show_token(given: argparse.Namespace, output: Output) -> None:
     )
     found = verify_token(token, keys=read_keys(jwks), rules=rules, now=datetime.now(UTC))
     output.data(
-        {
-            "valid": True,
-            "principal": found.principal,
-            "chain": [each.sub for each in found.chain],
-            "scope": _sorted(found.scope),
-            "agent_id": found.agent_id,
-            "certificate_serial": found.certificate_serial,
-            "root_issuer": found.root_issuer,
-            "expires_at": found.expires_at.isoformat(),
-        }
+        valid=True,
+        principal=found.principal,
+        chain=[each.sub for each in found.chain],
+        scope=sorted(found.scope),
+        agent_id=found.agent_id,
+        certificate_serial=found.certificate_serial,
+        root_issuer=found.root_issuer,
+        expires_at=found.expires_at.isoformat(),
     )
 
 
@@ -136,7 +132,7 @@ def _message(parser: argparse.ArgumentParser) -> None:
 def show_message(given: argparse.Namespace, output: Output) -> None:
     signer = _certificate(given, given.certificate.read_bytes())
     verify_message(read_json(_read(given.file)), given.signature, signer=signer)
-    output.data({"valid": True, "agent_id": signer.agent_id, "certificate_serial": signer.serial_number})
+    output.data(valid=True, agent_id=signer.agent_id, certificate_serial=signer.serial_number)
 
 
 def _webhook(parser: argparse.ArgumentParser) -> None:
@@ -161,7 +157,7 @@ def show_webhook(given: argparse.Namespace, output: Output) -> None:
         tolerance_seconds=given.tolerance,
         service_name=given.service_name,
     )
-    output.data({"valid": True, "id": found.id, "event": found.event, "created_at": found.created_at})
+    output.data(valid=True, id=found.id, event=found.event, created_at=found.created_at)
 
 
 def _proof(parser: argparse.ArgumentParser) -> None:
@@ -182,21 +178,15 @@ def show_proof(given: argparse.Namespace, output: Output) -> None:
         raise NotValid(Reason.MALFORMED, "not UTF-8") from None
     found = verify_audit_proof(text, trust=trust)
     output.data(
-        {
-            "valid": True,
-            "index": found.index,
-            "entry_id": found.entry["id"],
-            "event_type": found.entry["event_type"],
-            "log": found.checkpoint.origin,
-            "size": found.checkpoint.size,
-            "witnesses": found.checkpoint.witnesses,
-        }
+        valid=True,
+        index=found.index,
+        entry_id=found.entry["id"],
+        event_type=found.entry["event_type"],
+        log=found.checkpoint.origin,
+        size=found.checkpoint.size,
+        witnesses=found.checkpoint.witnesses,
     )
 
 
 def _read(name: str) -> bytes:
     return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-
-
-def _sorted(names: frozenset[str] | None) -> list[str] | None:
-    return None if names is None else sorted(names)
