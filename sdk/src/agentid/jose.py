@@ -93,16 +93,12 @@ def public_key(jwk: Mapping[str, Any]) -> ec.EllipticCurvePublicKey:
     """Read a public P-256 key. Raises: NotValid (malformed) for another kind, and for a private key."""
     if jwk.get("kty") != "EC" or jwk.get("crv") != "P-256" or "d" in jwk:
         raise NotValid(Reason.MALFORMED, "not a public key on P-256")
-    x, y = jwk.get("x"), jwk.get("y")
-    if not isinstance(x, str) or not isinstance(y, str):
-        raise NotValid(Reason.MALFORMED, "a key without coordinates")
-    octets = b64url_decode(x), b64url_decode(y)
+    octets = [b64url_decode(claim(jwk, name, str)) for name in ("x", "y")]
     if any(len(each) != COORDINATE_OCTETS for each in octets):
         raise NotValid(Reason.MALFORMED, "a coordinate of another length")
+    x, y = map(int.from_bytes, octets)
     try:
-        return ec.EllipticCurvePublicNumbers(
-            int.from_bytes(octets[0]), int.from_bytes(octets[1]), ec.SECP256R1()
-        ).public_key()
+        return ec.EllipticCurvePublicNumbers(x, y, ec.SECP256R1()).public_key()
     except ValueError:
         raise NotValid(Reason.MALFORMED, "not a point of P-256") from None
 

@@ -16,8 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from agentid.jose import b64url_encode
 from agentid.keys import OwnKey
 
-LIFE: Final = timedelta(minutes=1)
-"""How long a signature or an assertion counts."""
+LIFE: Final = timedelta(minutes=1)  # of a signature or an assertion
 _USUAL_PORTS: Final = {"http": ":80", "https": ":443"}
 
 
@@ -61,9 +60,7 @@ class AgentKey(OwnKey):
         earlier drafts, which some verifiers still need.
         """
         parts, made_at = urlsplit(url), int((now or datetime.now(UTC)).timestamp())
-        found = {
-            "Signature-Agent": f'"{signature_agent}"' if legacy else f'sig1="{signature_agent}"',
-        }
+        found = {"Signature-Agent": f'"{signature_agent}"' if legacy else f'sig1="{signature_agent}"'}
         covered = {
             '"@method"': method,
             '"@authority"': parts.netloc.lower().removesuffix(_USUAL_PORTS.get(parts.scheme, "")),
@@ -115,13 +112,7 @@ class SignatureAuth(httpx.Auth):
             yield self._signed(request, asked[1])
 
     def _signed(self, request: httpx.Request, nonce: str | None = None) -> httpx.Request:
-        request.headers.update(
-            self._key.headers(
-                request.method,
-                str(request.url),
-                signature_agent=self._signature_agent,
-                body=request.content,
-                nonce=nonce,
-            )
-        )
+        method, url, agent = request.method, str(request.url), self._signature_agent
+        signed = self._key.headers(method, url, signature_agent=agent, body=request.content, nonce=nonce)
+        request.headers.update(signed)
         return request

@@ -7,19 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Required, Self, TypedDict, Unpack
 
+from agentid import errors
 from agentid.client.generated.operations import Operations
 from agentid.client.generated.results import AccessDecision, AccessReason, ApprovalDetail, WaitingApproval
 from agentid.client.transport import completed, settled
-from agentid.errors import (
-    ApprovalExpired,
-    ApprovalTimedOut,
-    Denied,
-    NotAllowed,
-    RateLimited,
-    Unavailable,
-    UnexpectedAnswer,
-    Unreachable,
-)
 
 ALLOW, PENDING, EXPIRED = "allow", "pending", "expired"
 LONGEST_WAIT: Final = 30  # seconds, of one request
@@ -59,7 +50,7 @@ class Decision:
         """Read the answer to one evaluation. Raises: UnexpectedAnswer."""
         told = answer.context
         if told.outcome is None or told.decision_id is None or answer.decision != (told.outcome == ALLOW):
-            raise UnexpectedAnswer("not a decision")
+            raise errors.UnexpectedAnswer("not a decision")
         return cls(
             decision=answer.decision,
             outcome=told.outcome,
@@ -95,7 +86,7 @@ async def decided(client: Operations[Any], approval_id: str, seconds: float | No
         wait, rest = min(longest, int(min(left, longest))), None
         try:
             found = await settled(client.approvals.get(approval_id, wait=wait))
-        except (RateLimited, Unavailable, Unreachable) as error:
+        except (errors.RateLimited, errors.Unavailable, errors.Unreachable) as error:
             if found.expires_at <= datetime.now(UTC):
                 raise
             rest = getattr(error, "retry_after", None) or PAUSE
@@ -120,20 +111,20 @@ async def allowed(
         decision = Decision.of(await settled(evaluate(**again)))
     if not decision.decision:
         names = tuple(each.name for each in decision.reasons)
-        kind = ApprovalExpired if "approval_expired" in names else Denied
+        kind = errors.ApprovalExpired if "approval_expired" in names else errors.Denied
         text = "; ".join(each.text for each in decision.reasons) or decision.outcome
         raise kind(text, decision_id=decision.decision_id, approval_id=approval_id, reasons=names)
     return decision
 
 
-def _refusal(approval: ApprovalDetail, decision_id: str) -> NotAllowed:
+def _refusal(approval: ApprovalDetail, decision_id: str) -> errors.NotAllowed:
     """Why an approval has no receipt."""
-    kind: type[NotAllowed] = Denied
+    kind: type[errors.NotAllowed] = errors.Denied
     text = f"the approval is {approval.status}" + (f": {approval.note}" if approval.note else "")
     if approval.status == PENDING:
-        kind, text = ApprovalTimedOut, "nobody has decided yet"
+        kind, text = errors.ApprovalTimedOut, "nobody has decided yet"
     elif approval.status == EXPIRED:
-        kind, text = ApprovalExpired, "the approval has expired"
+        kind, text = errors.ApprovalExpired, "the approval has expired"
     return kind(text, decision_id=decision_id, approval_id=approval.id)
 
 

@@ -36,8 +36,7 @@ S = TypeVar("S", Transport, AsyncTransport)
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 JSON: Final = "application/json"
 FORM: Final = "application/x-www-form-urlencoded"
-ROUTED_BY: Final = "X-Agent-Id"
-"""The header by which a balancer may send all events of an agent to one node."""
+ROUTED_BY: Final = "X-Agent-Id"  # by it a balancer may send all events of an agent to one node
 
 
 class Unset(Enum):

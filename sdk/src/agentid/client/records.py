@@ -21,15 +21,14 @@ LARGEST_INTEGER = 2**53
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
-class _Frozen:
-    def __init_subclass__(cls) -> None:
-        dataclass(frozen=True, kw_only=True)(cls)
-
-
-class Record(_Frozen):
+@dataclass(frozen=True, kw_only=True)
+class Record:
     """A JSON object of the service; `raw` holds it whole."""
 
     raw: Mapping[str, Any] = field(repr=False, compare=False, default_factory=dict)
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
 
 
 def camel(name: str) -> str:

@@ -20,8 +20,7 @@ from agentid.jose import read_object
 PATH = "/v1/gateway/authorize"
 SERVER_METADATA = "/.well-known/oauth-authorization-server"
 RESOURCE_METADATA = "/.well-known/oauth-protected-resource"
-METADATA_SECONDS = 300.0
-"""How long the authorization server's metadata is kept."""
+METADATA_SECONDS = 300.0  # that the authorization server's metadata is kept
 ALGORITHMS = "dpop_signing_alg_values_supported"
 PREFIX = "x-service-"
 DECISION = f"{PREFIX}gateway-decision"

@@ -9,7 +9,7 @@ import time
 import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -36,7 +36,6 @@ EXIT_SECONDS = 5.0
 FORK_SECONDS = 1.0  # that a fork waits at most for connections to be open
 _living: "weakref.WeakSet[Reporter]" = weakref.WeakSet()
 _forking = local()
-COUNTED = ("reported", "spooled", "sent", "rejected", "dropped", "unsettled")
 
 
 @dataclass(frozen=True)
@@ -146,8 +145,8 @@ class Reporter:
 
     def statistics(self) -> Statistics:
         with self._changed:
-            counts = {name: max(self._counts[name], 0) for name in COUNTED}
-            return Statistics(queued=len(self._queue), **counts)
+            found = {**self._counts, "queued": len(self._queue)}
+            return Statistics(**{each.name: max(found.get(each.name, 0), 0) for each in fields(Statistics)})
 
     def flush(self, timeout: float = EXIT_SECONDS) -> bool:
         """Wait until everything reported so far, and all that was spooled, is sent; False if it is not."""

@@ -17,8 +17,7 @@ PARTS: Final = ("head", "actor_id", "affected_id", "description", "metadata")
 HASH_OCTETS: Final = 32
 SALT_OCTETS: Final = 16
 PROOF_VERSION: Final = "c2sp.org/tlog-proof@v1"
-WITNESS: Final = 4
-"""The type of a witness's key (C2SP tlog-cosignature)."""
+WITNESS: Final = 4  # the type of a witness's key (C2SP tlog-cosignature)
 
 
 @dataclass(frozen=True)

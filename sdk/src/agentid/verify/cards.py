@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from agentid.errors import NotValid, Reason
-from agentid.jose import b64url_decode, b64url_encode, read_object
+from agentid.jose import b64url_decode, b64url_encode, claim, read_object
 from agentid.verify.messages import canonical, check_rsa
 from agentid.verify.x509.certificates import (
     RevocationSource,
@@ -60,11 +60,9 @@ def verify_card(
     signatures = card.get("signatures")
     if not isinstance(signatures, list) or len(signatures) != 1 or not isinstance(signatures[0], dict):
         raise NotValid(Reason.MALFORMED, "not one signature")
-    protected, signature = signatures[0].get("protected"), signatures[0].get("signature")
-    if set(signatures[0]) != {"protected", "signature"} or not (
-        isinstance(protected, str) and isinstance(signature, str)
-    ):
+    if set(signatures[0]) != {"protected", "signature"}:
         raise NotValid(Reason.MALFORMED, "not a signature with a protected header alone")
+    protected, signature = (claim(signatures[0], name, str) for name in ("protected", "signature"))
     header = read_object(b64url_decode(protected))
     if header.get("alg") != "RS256":
         raise NotValid(Reason.UNSUPPORTED_ALGORITHM, "only RS256 is accepted")

@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -26,16 +27,11 @@ def read_keys(jwks: Mapping[str, Any]) -> Keys:
     found: dict[str, ec.EllipticCurvePublicKey] = {}
     entries = jwks.get("keys")
     for entry in entries if isinstance(entries, list) else []:
-        is_meant = (
-            isinstance(entry, dict)
-            and entry.get("use", "sig") == "sig"
-            and entry.get("alg", "ES256") == "ES256"
-        )
-        if is_meant and isinstance(entry.get("kid"), str):
-            try:
+        if not isinstance(entry, dict) or not isinstance(entry.get("kid"), str):
+            continue
+        if entry.get("use", "sig") == "sig" and entry.get("alg", "ES256") == "ES256":
+            with suppress(NotValid):
                 found[entry["kid"]] = jose.public_key(entry)
-            except NotValid:
-                continue
     return found
 
 

@@ -40,9 +40,7 @@ def verify_message_jws(
     if header.get("alg") != "RS256":
         raise NotValid(Reason.UNSUPPORTED_ALGORITHM, "only RS256 is accepted")
     expected = _message_header(signer)
-    if {name: header.get(name) for name in ("kid", "x5t#S256")} != {
-        name: expected[name] for name in ("kid", "x5t#S256")
-    }:
+    if any(header.get(name) != expected[name] for name in ("kid", "x5t#S256")):
         raise NotValid(Reason.WRONG_KEY, "signed by another certificate")
     rest = {name: value for name, value in header.items() if name != "aud"}
     if rest != expected or header["b64"] is not False:

@@ -18,8 +18,7 @@ REST_SECONDS: Final = 0.2
 LONGEST_REST: Final = 5.0
 BEGINS: Final = frozenset({"create", "update"})
 """Changes of a certificate after which it counts; any other ends it."""
-KEY_PATIENCE_SECONDS: Final = 60.0
-"""How long a signal waits for its key: new keys are asked for every 30 seconds."""
+KEY_PATIENCE_SECONDS: Final = 60.0  # that a signal waits for its key; new ones are asked for every 30
 ERROR_CODES: Final = {
     Reason.UNKNOWN_KEY: "invalid_key",
     Reason.INVALID_SIGNATURE: "invalid_key",

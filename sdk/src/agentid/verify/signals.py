@@ -55,11 +55,7 @@ class VerifiedSignal:
 
 
 def verify_signal(
-    token: str,
-    *,
-    keys: Mapping[str, ec.EllipticCurvePublicKey],
-    rules: SignalRules,
-    now: datetime,
+    token: str, *, keys: Mapping[str, ec.EllipticCurvePublicKey], rules: SignalRules, now: datetime
 ) -> VerifiedSignal:
     """Check a Security Event Token and read its event. Raises: NotValid.
 
@@ -79,12 +75,11 @@ def verify_signal(
 
 
 def _read(claims: Mapping[str, Any], issued: datetime) -> VerifiedSignal:
-    events = claims.get("events")
-    if not isinstance(events, dict) or len(events) != 1:
+    events = jose.claim(claims, "events", dict)
+    if len(events) != 1:
         raise NotValid(Reason.MALFORMED, "not one event")
-    ((event, details),) = events.items()
-    if not isinstance(details, dict):
-        raise NotValid(Reason.MALFORMED, "an event that is no object")
+    (event,) = events
+    details = jose.claim(events, event, dict)
     is_about_authority = event in (SignalKind.SESSION_REVOKED, SignalKind.CREDENTIAL_CHANGE)
     agent_id, token_id, key_id = _subject(claims) if is_about_authority else (None, None, None)
     credential = details.get("credential_type") if event == SignalKind.CREDENTIAL_CHANGE else None
@@ -104,9 +99,7 @@ def _read(claims: Mapping[str, Any], issued: datetime) -> VerifiedSignal:
 
 def _subject(claims: Mapping[str, Any]) -> tuple[str | None, str | None, str | None]:
     """The agent, the token or the key that `sub_id` names (RFC 9493)."""
-    subject = claims.get("sub_id")
-    if not isinstance(subject, dict):
-        raise NotValid(Reason.MALFORMED, "no subject")
+    subject = jose.claim(claims, "sub_id", dict)
     match subject.get("format"):
         case "did":
             return _text(subject, "url").rpartition(":")[2], None, None

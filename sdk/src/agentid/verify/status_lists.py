@@ -9,12 +9,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from agentid import jose
 from agentid.errors import NotValid, Reason
-from agentid.jose import b64url_decode
+from agentid.jose import b64url_decode, claim
 from agentid.verify.tokens import VerifiedToken
 
 KIND: Final = "statuslist+jwt"
-MAX_LIST: Final = 1 << 22
-"""Octets of a list, unpacked."""
+MAX_LIST: Final = 1 << 22  # octets of a list, unpacked
 MAX_TEXT: Final = 2 * MAX_LIST
 
 
@@ -34,20 +33,19 @@ def check_status(
         raise NotValid(Reason.NOT_COVERED, "a list of other tokens")
     if type(claims.get("exp")) is not int or now.timestamp() >= claims["exp"]:
         raise NotValid(Reason.STALE, "the list's time is over")
-    octets, index = _unpacked(claims.get("status_list")), token.status_index
+    octets, index = _unpacked(claim(claims, "status_list", dict)), token.status_index
     if not 0 <= index < len(octets) * 8:
         raise NotValid(Reason.NOT_COVERED, "no such place in the list")
     if octets[index // 8] >> index % 8 & 1:
         raise NotValid(Reason.REVOKED)
 
 
-def _unpacked(status_list: Any) -> bytes:
-    packed = status_list.get("lst") if isinstance(status_list, dict) else None
-    if not isinstance(packed, str) or status_list.get("bits") != 1:
+def _unpacked(status_list: Mapping[str, Any]) -> bytes:
+    if status_list.get("bits") != 1:
         raise NotValid(Reason.MALFORMED, "not a status list of one bit")
     unpacking = zlib.decompressobj()
     try:
-        octets = unpacking.decompress(b64url_decode(packed), MAX_LIST)
+        octets = unpacking.decompress(b64url_decode(claim(status_list, "lst", str)), MAX_LIST)
     except zlib.error:
         raise NotValid(Reason.MALFORMED, "not compressed with DEFLATE") from None
     if not unpacking.eof:

@@ -13,8 +13,7 @@ from agentid.errors import NotValid, Reason
 from agentid.jose import claim
 from agentid.verify.proofs import PresentedProof, verify_proof
 
-MAX_TOKEN: Final = 18_432
-"""Characters of the largest token that the service issues."""
+MAX_TOKEN: Final = 18_432  # characters of the largest token that the service issues
 MAX_CHAIN: Final = 8
 
 

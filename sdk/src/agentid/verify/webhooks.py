@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from agentid.errors import NotValid, Reason
-from agentid.jose import b64_decode, read_object
+from agentid.jose import b64_decode, claim, read_object
 
 PREFIX: Final = "whsec_"
 TOLERANCE_SECONDS: Final = 300
@@ -55,9 +55,11 @@ def verify_webhook(
     if abs(now.timestamp() - int(sent_at)) > tolerance_seconds:
         raise NotValid(Reason.EXPIRED, "the delivery is too old, or a clock is wrong")
     event = read_object(body)
-    kind, data, created_at = event.get("event"), event.get("data"), event.get("created_at")
-    if not isinstance(kind, str) or not isinstance(data, dict) or not isinstance(created_at, str):
-        raise NotValid(Reason.MALFORMED, "not an event")
+    kind, data, created_at = (
+        claim(event, "event", str),
+        claim(event, "data", dict),
+        claim(event, "created_at", str),
+    )
     if event.get("id") != name:
         raise NotValid(Reason.MALFORMED, "the body is of another event")
     try:

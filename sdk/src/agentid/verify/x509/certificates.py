@@ -82,11 +82,7 @@ class VerifiedCertificate:
 
 @parsing("a certificate")
 def verify_certificate(
-    pem: bytes | str,
-    *,
-    trusted: TrustedAuthorities,
-    revocation: RevocationSource | None,
-    now: datetime,
+    pem: bytes | str, *, trusted: TrustedAuthorities, revocation: RevocationSource | None, now: datetime
 ) -> VerifiedCertificate:
     """Check an agent's certificate. Raises: NotValid.
 

@@ -11,6 +11,7 @@ from agentid.errors import NotValid, Reason
 from agentid.verify.x509.certificates import STRONG, extension, parsing
 
 SKEW: Final = timedelta(seconds=60)
+Crl = x509.CertificateRevocationList
 KNOWN: Final = frozenset({ExtensionOID.ISSUING_DISTRIBUTION_POINT, ExtensionOID.DELTA_CRL_INDICATOR})
 
 
@@ -18,7 +19,7 @@ KNOWN: Final = frozenset({ExtensionOID.ISSUING_DISTRIBUTION_POINT, ExtensionOID.
 class RevocationLists:
     """Lists at hand; one of them must be fresh, of the certificate's issuer, and cover the certificate."""
 
-    lists: tuple[x509.CertificateRevocationList, ...]
+    lists: tuple[Crl, ...]
 
     @classmethod
     @parsing("a revocation list")
@@ -48,26 +49,23 @@ class RevocationLists:
         if entry is not None and not _is_removal(entry):
             raise NotValid(Reason.REVOKED, f"{_reason(entry).value}, {entry.revocation_date_utc.isoformat()}")
 
-    def _full(
-        self, certificate: x509.Certificate, issuer: x509.Certificate, now: datetime
-    ) -> x509.CertificateRevocationList:
+    def _full(self, certificate: x509.Certificate, issuer: x509.Certificate, now: datetime) -> Crl:
         """The newest list that tells of the certificate. Raises NotValid if none does."""
-        found: list[x509.CertificateRevocationList] = []
+        newest: Crl | None = None
         problem = NotValid(Reason.NOT_COVERED, "no list of the certificate's issuer covers it")
         for each in self._about(certificate, issuer, are_deltas=False):
             try:
                 check_list(each, issuer, now)
+                newest = each
             except NotValid as error:
                 problem = error
-            else:
-                found.append(each)
-        if not found:
+        if newest is None:
             raise problem
-        return max(found, key=_number)
+        return newest
 
     def _about(
         self, certificate: x509.Certificate, issuer: x509.Certificate, *, are_deltas: bool
-    ) -> list[x509.CertificateRevocationList]:
+    ) -> list[Crl]:
         """The full lists, or the deltas, for the certificate, oldest first."""
         found = (
             each
@@ -78,7 +76,7 @@ class RevocationLists:
         return sorted(found, key=_number)
 
 
-def check_list(crl: x509.CertificateRevocationList, issuer: x509.Certificate, now: datetime) -> None:
+def check_list(crl: Crl, issuer: x509.Certificate, now: datetime) -> None:
     """Raise NotValid unless this issuer signed the list and it is fresh."""
     usage = extension(issuer, x509.KeyUsage)
     if crl.issuer != issuer.subject or usage is None or not usage.crl_sign:
@@ -97,16 +95,14 @@ def check_list(crl: x509.CertificateRevocationList, issuer: x509.Certificate, no
         raise NotValid(Reason.STALE, "the list's time is over")
 
 
-def _continues(delta: x509.CertificateRevocationList, full: x509.CertificateRevocationList) -> bool:
+def _continues(delta: Crl, full: Crl) -> bool:
     """Whether a delta may be combined with a list: one of its scope, not older than its base (§5.2.4)."""
     base = extension(delta, x509.DeltaCRLIndicator)
     scopes = {extension(each, x509.IssuingDistributionPoint) for each in (delta, full)}
     return base is not None and base.crl_number <= _number(full) and len(scopes) == 1
 
 
-def _covers(
-    crl: x509.CertificateRevocationList, certificate: x509.Certificate, issuer: x509.Certificate
-) -> bool:
+def _covers(crl: Crl, certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
     """Whether the list is for this certificate: a list's distribution point must be one of its own."""
     if crl.issuer != issuer.subject:
         return False
@@ -139,6 +135,6 @@ def _reason(entry: x509.RevokedCertificate) -> x509.ReasonFlags:
     return x509.ReasonFlags.unspecified
 
 
-def _number(crl: x509.CertificateRevocationList) -> int:
+def _number(crl: Crl) -> int:
     number = extension(crl, x509.CRLNumber)
     return -1 if number is None else number.crl_number
