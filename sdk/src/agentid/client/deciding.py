@@ -86,7 +86,7 @@ async def decided(client: Operations[Any], approval_id: str, seconds: float | No
         wait, rest = min(longest, int(min(left, longest))), None
         try:
             found = await settled(client.approvals.get(approval_id, wait=wait))
-        except (errors.RateLimited, errors.Unavailable, errors.Unreachable) as error:
+        except errors.PASSING as error:
             if found.expires_at <= datetime.now(UTC):
                 raise
             rest = getattr(error, "retry_after", None) or PAUSE

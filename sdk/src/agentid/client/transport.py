@@ -19,15 +19,7 @@ from uuid import uuid4
 import httpx
 
 from agentid.client.records import json_of
-from agentid.errors import (
-    ConfigurationError,
-    Conflict,
-    RateLimited,
-    ServiceError,
-    Unavailable,
-    UnexpectedAnswer,
-    Unreachable,
-)
+from agentid.errors import PASSING, ConfigurationError, Conflict, ServiceError, UnexpectedAnswer, Unreachable
 
 T = TypeVar("T")
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -117,7 +109,7 @@ async def carried_out(
         is_last = attempt == retries.tries or clock() - started + wait > retries.total_seconds
         # An earlier try with the same key may still be at work.
         is_own = request.key is not None and isinstance(error, Conflict) and error.retry_after is not None
-        is_passing = is_own or isinstance(error, RateLimited | Unavailable | Unreachable)
+        is_passing = is_own or isinstance(error, PASSING)
         if is_last or not (request.may_repeat and is_passing):
             raise error
         await settled(pause(wait))

@@ -5,6 +5,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,7 +16,7 @@ import httpx
 
 from agentid.client.transport import Configuration, completed, settled
 from agentid.errors import ConfigurationError, NotValid
-from agentid.jose import read_object
+from agentid.jose import claim, read_object
 
 PATH = "/v1/gateway/authorize"
 SERVER_METADATA = "/.well-known/oauth-authorization-server"
@@ -24,11 +25,10 @@ METADATA_SECONDS = 300.0  # that the authorization server's metadata is kept
 ALGORITHMS = "dpop_signing_alg_values_supported"
 PREFIX = "x-service-"
 DECISION = f"{PREFIX}gateway-decision"
+APPROVAL = f"{PREFIX}approval"
 SIGNED = frozenset({"signature", "signature-input", "signature-agent", "content-digest"})
-CREDENTIALS = frozenset({"authorization", "dpop", f"{PREFIX}cert-serial", f"{PREFIX}approval"}) | SIGNED
-PASSED_ON = frozenset({"www-authenticate", "dpop-nonce", "accept-signature", "cache-control"}) | {
-    f"{PREFIX}approval"
-}
+CREDENTIALS = frozenset({"authorization", "dpop", f"{PREFIX}cert-serial", APPROVAL}) | SIGNED
+PASSED_ON = frozenset({"www-authenticate", "dpop-nonce", "accept-signature", "cache-control", APPROVAL})
 AWAY = "The authorization service does not answer"
 
 _RESOURCE = re.compile(r'(https?://[^/?#\s"\\@]+)(/[^?#\s"\\]*)?')
@@ -124,11 +124,10 @@ def interpret(*, status: int, headers: Pairs, body: bytes) -> Decision:
     # Without the mark, it is the gateway's own key that is refused.
     if status in (401, 403) and told.get(DECISION) == "deny":
         kept = [pair for pair in lowered if pair[0] in PASSED_ON]
-        try:
-            error = read_object(body).get("error")
-        except NotValid:
-            error = None
-        return GateAnswer(status, {"error": error if isinstance(error, str) else "Refused"}, kept)
+        error = "Refused"
+        with suppress(NotValid):
+            error = claim(read_object(body), "error", str)
+        return GateAnswer(status, {"error": error}, kept)
     return away(told.get("retry-after"))
 
 
@@ -232,10 +231,9 @@ class Gate:
                 return interpret(status=answer.status_code, headers=headers, body=answer.content)
             if self._server is None or time.monotonic() > self._server_until:
                 answer = await settled(get(SERVER_METADATA))
-                if answer.status_code != 200 or not isinstance(
-                    read_object(answer.content).get("issuer"), str
-                ):
+                if answer.status_code != 200:
                     return away(answer.headers.get("retry-after"))
+                claim(read_object(answer.content), "issuer", str)
                 self._server, self._server_until = answer, time.monotonic() + METADATA_SECONDS
             return self._metadata(self._server)
         except (httpx.HTTPError, NotValid):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from agentid.errors import NotValid
-from agentid.jose import read_object
+from agentid.jose import claim, read_object
 from agentid.middleware.asgi import App, AsgiGate, Message, Receive
 from agentid.middleware.gate import Decision, Gate, GateAnswer, Inbound
 
@@ -31,7 +31,7 @@ class McpGate(AsgiGate):
             return GateAnswer(413, {"error": "Request body is too large"}), receive
         try:
             tool = called_tool(body)
-        except ValueError:
+        except NotValid:
             return GateAnswer(400, {"error": "Request body is not one JSON-RPC message"}), receive
         if tool is not None and tool not in self._tools:
             # The service decides whether the caller is known; what it calls is refused either way.
@@ -45,19 +45,11 @@ class McpGate(AsgiGate):
 def called_tool(body: bytes) -> str | None:
     """The name of the tool in a `tools/call`, None for other messages.
 
-    Raises: ValueError for what two parsers could read differently.
+    Raises: NotValid for what two parsers could read differently, and a call without a tool.
     """
-    try:
-        message = read_object(body)
-    except NotValid as error:
-        raise ValueError("not one message") from error
-    if message.get("method") != "tools/call":
-        return None
-    params = message.get("params")
-    name = params.get("name") if isinstance(params, dict) else None
-    if not isinstance(name, str):
-        raise ValueError("a call without a tool")  # noqa: TRY004
-    return name
+    message = read_object(body)
+    is_call = message.get("method") == "tools/call"
+    return claim(claim(message, "params", dict), "name", str) if is_call else None
 
 
 async def _whole(receive: Receive) -> bytes | None:

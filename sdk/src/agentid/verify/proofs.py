@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from agentid import jose
@@ -40,7 +40,8 @@ def verify_proof(proof: PresentedProof, *, access_token: str | None, now: dateti
     # The holder's own library signs, and need not choose the lower s.
     jose.check_signature(parsed, key, lower_s=False)
     claims = parsed.payload
-    made_at, name = claims.get("iat"), jose.claim(claims, "jti", str)
+    made_at: Any = claims.get("iat")
+    name = jose.claim(claims, "jti", str)
     if type(made_at) not in (int, float) or not 1 <= len(name) <= 256:
         raise NotValid(Reason.MALFORMED, "iat or jti")
     if claims.get("htm") != proof.method or not _is_same(claims.get("htu"), proof.url):

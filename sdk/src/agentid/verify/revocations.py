@@ -75,14 +75,12 @@ class Revocations:
         """Whether the token has ended: itself, one it came of, its agents or their certificates."""
         behind = token.claims.get("via", [])
         via = [each for each in behind if isinstance(each, dict)] if isinstance(behind, list) else []
+        ids = [token.token_id, *(each.get("jti") for each in via)]
         agents = [token.agent_id, *(each.get("agent_id") for each in via)]
         serials = [token.certificate_serial, *(each.get("cert_serial") for each in via)]
         issued = int(token.issued_at.timestamp())
         return (
-            any(
-                ("token", str(each)) in self._ended
-                for each in (token.token_id, *(one.get("jti") for one in via))
-            )
+            any(("token", str(each)) in self._ended for each in ids)
             or any(self.has_serial(str(each)) for each in serials if each is not None)
             or any(self._agents[str(each)][0] >= issued for each in agents if str(each) in self._agents)
         )
@@ -137,10 +135,8 @@ class RevocationFeed:
     ) -> None:
         self.last_error: AgentIdError | None = None
         self._client, self._stream_id, self._rules = client, stream_id, rules
-        self._environment = environment
-        self._silence_seconds = silence_seconds
-        self._known = revocations or Revocations()
-        self._clock = clock
+        self._environment, self._silence_seconds = environment, silence_seconds
+        self._known, self._clock = revocations or Revocations(), clock
         self._heard_at = float("-inf")
         self._has_gap = False
         self._ages = KeyAges()
@@ -208,10 +204,8 @@ class RevocationFeed:
         except NotValid as error:
             began = self._keyless.setdefault(jti, self._clock())
             if error.reason is not Reason.UNKNOWN_KEY or self._clock() - began > KEY_PATIENCE_SECONDS:
-                self._refused[jti] = {
-                    "err": ERROR_CODES.get(error.reason, "invalid_request"),
-                    "description": str(error),
-                }
+                code = ERROR_CODES.get(error.reason, "invalid_request")
+                self._refused[jti] = {"err": code, "description": str(error)}
                 self._has_gap = True
                 self._keyless.pop(jti)
             return error

@@ -55,11 +55,8 @@ def verify_webhook(
     if abs(now.timestamp() - int(sent_at)) > tolerance_seconds:
         raise NotValid(Reason.EXPIRED, "the delivery is too old, or a clock is wrong")
     event = read_object(body)
-    kind, data, created_at = (
-        claim(event, "event", str),
-        claim(event, "data", dict),
-        claim(event, "created_at", str),
-    )
+    kind, data = claim(event, "event", str), claim(event, "data", dict)
+    created_at = claim(event, "created_at", str)
     if event.get("id") != name:
         raise NotValid(Reason.MALFORMED, "the body is of another event")
     try:

@@ -109,13 +109,8 @@ def _covers(crl: Crl, certificate: x509.Certificate, issuer: x509.Certificate) -
     point = extension(crl, x509.IssuingDistributionPoint)
     if point is None:
         return True
-    if (
-        point.only_contains_ca_certs
-        or point.only_contains_attribute_certs
-        or point.indirect_crl
-        or point.only_some_reasons
-        or point.relative_name
-    ):
+    of_others = point.only_contains_ca_certs or point.only_contains_attribute_certs or point.indirect_crl
+    if of_others or point.only_some_reasons or point.relative_name:
         return False
     named = extension(certificate, x509.CRLDistributionPoints) or ()
     own = {name for each in named for name in each.full_name or ()}

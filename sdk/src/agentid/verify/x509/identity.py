@@ -52,11 +52,8 @@ def read_identity(der: bytes) -> Identity:
     elements = _elements(contents)
     tags = [tag for tag, _ in elements]
     rest = [tag for tag in tags[3:] if tag in OPTIONAL]
-    if (
-        tags[:3] != [INTEGER, UTF8_STRING, UTF8_STRING]
-        or elements[0][1] != b"\1"
-        or rest != sorted(set(rest), key=OPTIONAL.index)
-    ):
+    is_ordered = rest == sorted(set(rest), key=OPTIONAL.index)
+    if tags[:3] != [INTEGER, UTF8_STRING, UTF8_STRING] or elements[0][1] != b"\1" or not is_ordered:
         raise NotValid(Reason.MALFORMED, "not an AgentIdentity of version 1")
     found = dict(elements[3:])
     actions = found.pop(PERMITTED_ACTIONS, None)
