@@ -63,7 +63,6 @@ class Reporter:
     """
 
     _spool: Spool | None
-    _threads: list[Thread]
 
     def __init__(
         self,
@@ -203,7 +202,7 @@ class Reporter:
         self._counts = Counter[str]()
         self._is_closing = self._is_stuck = False
         self._spool = None
-        self._threads = []
+        self._threads: list[Thread] = []
 
     def _start(self) -> None:
         if self._threads:

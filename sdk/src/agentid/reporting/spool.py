@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
+from typing import Self
 from uuid import uuid4
 
 from agentid.reporting.encoding import decode
@@ -25,6 +26,7 @@ MAX_BATCH_BYTES = 512 * 1024
 KEY_LIFETIME = 23 * 3600.0  # seconds; the service remembers an Idempotency-Key for 24 hours
 UNSETTLED = "unsettled"
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+NEW_FILE = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _NAME = re.compile(r"(?P<number>\d{12}(?:\.r)*)(?:\.(?P<at>\d+)-(?P<sender>[0-9a-f]{16}))?\.ndjson")
 
@@ -89,7 +91,7 @@ class WriterFolder:
         self.path, self._lock = path, lock
 
     @classmethod
-    def create(cls, parent: Path) -> "WriterFolder":
+    def create(cls, parent: Path) -> Self:
         """A folder of our own; it gets its name only once it is locked."""
         name = f"{time.time_ns():020d}-{uuid4().hex[:12]}"
         fresh = parent / f".{name}"
@@ -101,7 +103,7 @@ class WriterFolder:
         return cls(named, lock)
 
     @classmethod
-    def take_over(cls, path: Path) -> "WriterFolder | None":
+    def take_over(cls, path: Path) -> Self | None:
         """The folder of a writer that is gone, or None."""
         lock = None
         with suppress(OSError):
@@ -191,13 +193,11 @@ class Spool:
         lines there before.
         """
         with self._lock:
-            place, number, added = self._waiting.index(segment), f"{segment.number}.r", 0
-            held = {(one.folder, one.number) for one in self._waiting}
-            if again and (segment.folder, number) not in held:
-                content = b"".join(line + b"\n" for line in again)
-                rest = Segment(segment.folder, number, len(again), len(content))
+            added, content = 0, b"".join(line + b"\n" for line in again)
+            rest = Segment(segment.folder, f"{segment.number}.r", len(again), len(content))
+            if again and all((one.folder, one.number) != (rest.folder, rest.number) for one in self._waiting):
                 _write_whole(rest.path, content)
-                self._waiting.insert(place + 1, rest)
+                self._waiting.insert(self._waiting.index(segment) + 1, rest)
                 added = rest.count
             segment.path.unlink(missing_ok=True)  # someone may have removed it
             self._remove(segment)
@@ -254,9 +254,7 @@ class Spool:
 
     def _write(self, line: bytes) -> None:
         if self._open is None:
-            self._open = os.open(
-                self._growing.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600
-            )
+            self._open = os.open(self._growing.path, NEW_FILE, 0o600)
         rest = memoryview(line)
         try:
             while rest:
