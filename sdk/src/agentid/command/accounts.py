@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,5 @@ def _ask_key() -> str:
 
 def _check(client: Client) -> None:
     """Raise NotAuthenticated unless the key counts; one that may not list agents does."""
-    try:
+    with suppress(NotPermitted):
         next(client.agents.list(limit=1), None)
-    except NotPermitted:
-        return

@@ -11,19 +11,13 @@ from agentid.command.accounts import client_for
 from agentid.command.output import Output
 from agentid.errors import ConfigurationError, NotValid, Reason
 from agentid.jose import read_json, read_object
-from agentid.verify import (
-    LogTrust,
-    RevocationLists,
-    TokenRules,
-    TrustedAuthorities,
-    VerifiedCertificate,
-    verify_audit_proof,
-    verify_certificate,
-    verify_message,
-    verify_token,
-    verify_webhook,
-)
+from agentid.verify.audit import LogTrust, verify_audit_proof
 from agentid.verify.key_sets import read_keys
+from agentid.verify.messages import verify_message
+from agentid.verify.tokens import TokenRules, verify_token
+from agentid.verify.webhooks import verify_webhook
+from agentid.verify.x509.certificates import TrustedAuthorities, VerifiedCertificate, verify_certificate
+from agentid.verify.x509.crl import RevocationLists
 
 
 def register(commands: Any) -> None:
@@ -44,10 +38,6 @@ def _authority_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--chain", type=Path, help="CAs under the root in PEM; else those of the service")
     parser.add_argument("--crl", type=Path, action="append", help="revocation list, DER or PEM; repeat")
     parser.add_argument("--no-revocation", action="store_true", help="do not ask whether it was revoked")
-    _environment_argument(parser)
-
-
-def _environment_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--environment", choices=["live", "test"], default="live")
 
 
@@ -94,7 +84,7 @@ def _token(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--issuer", help="`iss`; else the base URL")
     parser.add_argument("--jwks", type=Path, help="keys; else those of the service")
     parser.add_argument("--any-audience", action="store_true", help="accept a token without an audience")
-    _environment_argument(parser)
+    parser.add_argument("--environment", choices=["live", "test"], default="live")
     parser.set_defaults(run=show_token)
 
 

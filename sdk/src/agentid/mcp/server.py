@@ -32,22 +32,20 @@ class ChainMember(BaseModel):
     type: Literal["human", "agent", "sub_agent", "service"]
 
 
-class ActedOn(BaseModel):
-    """What an act is done to."""
+class Open(BaseModel):
+    """An argument or a result; what else it holds is passed on."""
 
     model_config = ConfigDict(extra="allow")
+
+
+class ActedOn(Open):
+    """What an act is done to."""
 
     type: str
     id: str
 
 
-class Result(BaseModel):
-    """A tool's result; what else the service tells is passed on."""
-
-    model_config = ConfigDict(extra="allow")
-
-
-class CertificateStanding(Result):
+class CertificateStanding(Open):
     """A certificate as it stands now; `status` is active, revoked or expired."""
 
     serial_number: str
@@ -55,7 +53,7 @@ class CertificateStanding(Result):
     agent_id: str
 
 
-class MessageVerdict(Result):
+class MessageVerdict(Open):
     """Whether the agent signed the payload, or the reason why not."""
 
     valid: bool
@@ -70,7 +68,7 @@ class DelegationVerdict(MessageVerdict):
     scope: str | None = None
 
 
-class WaitingFor(Result):
+class WaitingFor(Open):
     """The approval that a person is asked for."""
 
     id: str
@@ -78,7 +76,7 @@ class WaitingFor(Result):
     expires_at: str
 
 
-class ActDecision(Result):
+class ActDecision(Open):
     """Whether this agent may act; `outcome` is allow, ask or deny, and `approval` what ask waits for."""
 
     decision: bool
@@ -90,7 +88,7 @@ class ActDecision(Result):
     approval: WaitingFor | None = None
 
 
-class ApprovalStanding(Result):
+class ApprovalStanding(Open):
     """An approval as it stands now; `status` is pending, approved, denied, expired or used."""
 
     id: str
@@ -100,7 +98,7 @@ class ApprovalStanding(Result):
     receipt: str | None
 
 
-class RecordedEvent(Result):
+class RecordedEvent(Open):
     """An event as it was stored, with its risk."""
 
     id: str
@@ -117,7 +115,7 @@ class OwnRisk(BaseModel):
     risk_band: str
 
 
-class IssuedToken(Result):
+class IssuedToken(Open):
     """A delegation token; `bound_to` names the key whose possession its holder must prove."""
 
     token: str
