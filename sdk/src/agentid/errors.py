@@ -35,11 +35,8 @@ class ServiceError(AgentIdError):
         request_id: str | None = None,
     ) -> None:
         super().__init__(f"{status}: {message}")
-        self.status = status
-        self.message = message
-        self.error = error
-        self.retry_after = retry_after
-        self.request_id = request_id
+        self.status, self.message, self.error = status, message, error
+        self.retry_after, self.request_id = retry_after, request_id
 
     def __init_subclass__(cls, *, status: int | None = None) -> None:
         if status is not None:

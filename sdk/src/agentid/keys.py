@@ -12,16 +12,10 @@ from typing import Any, ClassVar, Self
 from uuid import uuid4
 
 import httpx
-from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    load_pem_private_key,
-)
 
 from agentid import jose
 from agentid.errors import ConfigurationError
@@ -57,7 +51,7 @@ class OwnKey(ABC):
     def load(cls, path: Path | str) -> Self:
         """Read a key from PEM. Raises: OSError, ConfigurationError for another kind of key."""
         try:
-            key = load_pem_private_key(Path(path).read_bytes(), None)
+            key = serialization.load_pem_private_key(Path(path).read_bytes(), None)
         except (ValueError, TypeError):
             raise ConfigurationError(f"{path}: not an unencrypted private key in PEM") from None
         found = cls.of(key)
@@ -74,7 +68,9 @@ class OwnKey(ABC):
 
     def save(self, path: Path | str) -> None:
         """Write the key as PEM that only its owner may read. Raises: FileExistsError, OSError."""
-        pem = self.private_key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        pem = self.private_key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
         whole = Path(f"{path}.{uuid4()}")
         with os.fdopen(os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(pem)

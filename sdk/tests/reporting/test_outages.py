@@ -256,6 +256,24 @@ def test_another_key_sends_what_never_got_through(
 
 
 @pytest.mark.usefixtures("patient_end")
+def test_refusal_does_not_hide_that_an_earlier_try_may_have_got_through(
+    service: Service, reported: Reported, make_reporter: MakeReporter
+) -> None:
+    """The answer is lost and then the API key is refused: under another key it could be doubled."""
+    with between(service.address, Fate.ANSWER_LOST, Canned(401)) as way:
+        away = make_reporter(way.address)
+        away.report("data_access", {"n": 1})
+        assert eventually(lambda: len(way.keys) >= 2)
+        away.close(0)
+
+    back = make_reporter(service.address, api_key="service_live_another")
+    back.flush(0)
+
+    assert eventually(lambda: back.statistics().unsettled == 1)
+    assert reported.numbers() == [1]
+
+
+@pytest.mark.usefixtures("patient_end")
 def test_wrong_key_drops_nothing(
     service: Service, reported: Reported, make_reporter: MakeReporter, spool: Path
 ) -> None:

@@ -292,13 +292,14 @@ class Reporter:
             spool.settle(segment)
             self._count(spooled=-segment.count, dropped=segment.count)
             return Verdict(Outcome.STORED)
+        is_first_try = segment.tried_at is None
         segment.mark_tried(sender, now=time.time())
         verdict = Verdict(Outcome.STORED)
         if lines:
             verdict = post(client, segment.key, lines, connecting=self.connecting)
         if verdict.outcome is Outcome.CONFLICT:
             return self._set_aside(spool, segment, verdict.reason)
-        if verdict.outcome is Outcome.REFUSED:
+        if verdict.outcome is Outcome.REFUSED and is_first_try:
             segment.mark_untried()
         if verdict.outcome is not Outcome.STORED:
             return verdict
