@@ -125,11 +125,15 @@ def _setting(
         )
         return said(agent, call.data)
 
-    return ConfirmedAction(name, label, icon, explanation, run, is_offered=_is_not_retired, form_class=form)
-
-
-def _is_not_retired(agent: Agent) -> bool:
-    return agent.status != AgentStatus.RETIRED
+    return ConfirmedAction(
+        name,
+        label,
+        icon,
+        explanation,
+        run,
+        is_offered=lambda agent: agent.status != AgentStatus.RETIRED,
+        form_class=form,
+    )
 
 
 def _told_owner(agent: Agent, data: dict[str, Any]) -> str:

@@ -132,11 +132,6 @@ def _linked_short(entry: AuditEntry) -> str:
     return linked(entry, format_html("{} {}", kind, short_code(entry.affected_id)))
 
 
-def _clamped(entry: AuditEntry) -> SafeString:
-    text = visible(entry.description or EMPTY)
-    return format_html('<span class="console-clamp" title="{}">{}</span>', text, text)
-
-
 def _filters(request: HttpRequest) -> QueryDict:
     found = request.GET.copy()
     for name in (PAGE_VAR, ORDER_VAR):
@@ -189,7 +184,14 @@ class AuditEntryAdmin(NamesActors, TenantScopedAdmin):
     description_shown = part_column(
         "description", "description", lambda row: visible(row.description or EMPTY)
     )
-    short_description = part_column("description", "description", _clamped, is_listed=True)
+    short_description = part_column(
+        "description",
+        "description",
+        lambda entry: format_html(
+            '<span class="console-clamp" title="{0}">{0}</span>', visible(entry.description or EMPTY)
+        ),
+        is_listed=True,
+    )
     metadata_shown = part_column("metadata", "metadata", lambda row: pretty_json(row.metadata))
     seal = column("seal", seal_chip)
     tenant = column(

@@ -46,7 +46,3 @@ class IssuedTokenQuerySet(ExpiringQuerySet["IssuedToken"]):
 
     def unexpired(self, now: datetime) -> "IssuedTokenQuerySet":
         return self.filter(expires_at__gt=now)
-
-    def descending_from(self, token_id: UUID) -> "IssuedTokenQuerySet":
-        """The tokens handed on from a token, however deep, to agents of any tenant."""
-        return self.filter(parent_token_id__isnull=False, ancestor_ids__contains=[token_id])

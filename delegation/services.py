@@ -117,7 +117,11 @@ def revoke(*, tenant_id: UUID, token_id: Any, reason: str, actor: Actor, now: da
             return row
         row.revoked_at, row.revoked_by, row.revocation_reason = now, actor.id, reason
         row.save(update_fields=["revoked_at", "revoked_by", "revocation_reason"])
-        descendants = IssuedToken.objects.descending_from(row.id).unexpired(now).count()
+        descendants = (
+            IssuedToken.objects.unexpired(now)
+            .filter(parent_token_id__isnull=False, ancestor_ids__contains=[row.id])
+            .count()
+        )
         auditlog.record(
             tenant_id=row.tenant_id,
             action=AuditAction.DELEGATION_REVOKED,

@@ -146,11 +146,6 @@ def record(results: Sequence[PushResult], *, now: datetime) -> None:
             streams.pause_failing(stream=stream, now=now)
 
 
-def forget_refused(*, now: datetime) -> int:
-    """Delete what receivers refused long ago; return how many."""
-    return Signal.objects.filter(refused_at__lt=now - REFUSED_KEPT).delete()[0]
-
-
 def _count_failure(result: PushResult, now: datetime) -> None:
     changes = {"attempt_count": F("attempt_count") + 1, "error": result.problem}
     if result.refusal and result.signal.attempt_count + 1 >= MOST_REFUSALS:

@@ -17,6 +17,7 @@ from compliance.outbound.http_client import DEFECT, Outcome
 from compliance.outbound.loop import SendingLoop
 from compliance.stores import wakeups
 from signals.feed import following
+from signals.models import Signal
 from signals.sending import claims
 from signals.sending.pushing import ClaimedStream, PushResult, push
 from webhooks.models import Pace
@@ -45,7 +46,7 @@ class SignalSender(SendingLoop[ClaimedStream, PushResult]):
         if following.follow(now=self.now()) == following.ROUND:
             self.awake.set()
         if time.monotonic() - self._forgotten >= FORGET_SECONDS:
-            claims.forget_refused(now=self.now())
+            Signal.objects.filter(refused_at__lt=self.now() - claims.REFUSED_KEPT).delete()
             self._forgotten = time.monotonic()
 
     def take(self) -> Sequence[ClaimedStream]:
