@@ -11,6 +11,7 @@ from django.db import connections
 
 django.setup()
 
+from compliance.api import idempotency  # noqa: E402
 from compliance.core.environments import Environment  # noqa: E402
 from compliance.core.tasks import ENVIRONMENT_HEADER, app, task_calling  # noqa: E402
 from compliance.observing import metrics_server  # noqa: E402
@@ -21,9 +22,10 @@ from ops import heartbeat  # noqa: E402
 from ops.scheduling import staggered  # noqa: E402
 
 app.autodiscover_tasks(
-    ["compliance.api", "auditlog", "webhooks", "agents", "certificates", "events", "delegation", "reports"],
+    ["auditlog", "webhooks", "agents", "certificates", "events", "delegation", "reports"],
     force=True,
 )
+task_calling("compliance.api.forget_answers", idempotency.forget)
 task_calling("incidents.watch", watch)
 task_calling("approvals.sweep", approvals.sweep)
 

@@ -11,6 +11,7 @@ given `proven_key`, the key a DPoP proof showed, repeats its answer for that key
 import hashlib
 import json
 from collections.abc import Callable
+from datetime import datetime
 from functools import wraps
 from typing import Any
 
@@ -80,3 +81,8 @@ def in_portions(request: ApiRequest, portion: Portion, *, proven_key: str | None
             record.body = encrypt(dumps(stored if answer is None else answer.data))
             record.save(update_fields=["status", "body"])
     return answer
+
+
+def forget(*, now: datetime) -> int:
+    """Delete the kept answers past their 24 hours: some hold a secret shown once. Return how many."""
+    return IdempotencyRecord.objects.expired(now).delete()[0]

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from compliance.api.idempotency import forget
 from compliance.api.models import RETENTION, IdempotencyRecord
-from compliance.api.tasks import forget_answers
 from compliance.core.clock import now
 from compliance.core.identifiers import new_id
 from compliance.tests.client import ApiClient
@@ -91,6 +91,6 @@ def test_answers_are_forgotten_after_their_retention() -> None:
     make_record(RETENTION + timedelta(minutes=1))
     kept = make_record(RETENTION - timedelta(minutes=1))
 
-    forget_answers.run()
+    forget(now=now())
 
     assert list(IdempotencyRecord.objects.all()) == [kept]
