@@ -23,8 +23,8 @@ log = logging.getLogger(__name__)
 MAINTAIN = "events.maintain_partitions"
 
 fade_risk = task_calling("events.fade_risk", rolling.fade_risk)
-find_dormant = task_calling("events.find_dormant", dormancy.find_dormant)
-take_in_reviews = task_calling("events.take_in_reviews", reviewing.take_in_overdue)
+find_dormant = task_calling("events.find_dormant", dormancy.find_dormant, level=logging.INFO)
+take_in_reviews = task_calling("events.take_in_reviews", reviewing.take_in_overdue, level=logging.INFO)
 snapshot_scorer = task_calling("events.snapshot_scorer", snapshots.take)
 pool_baselines = task_calling("events.pool_baselines", baselines.pool_new)
 forget_snapshots = task_calling("events.forget_snapshots", snapshots.forget)

@@ -10,7 +10,7 @@ from reports import scheduling, services
 log = logging.getLogger(__name__)
 
 sweep = task_calling("reports.sweep", services.sweep)
-forget = task_calling("reports.forget", services.forget)
+forget = task_calling("reports.forget", services.forget, level=logging.INFO)
 run_schedules = task_calling("reports.run_schedules", scheduling.run_schedules)
 
 

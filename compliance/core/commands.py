@@ -44,7 +44,7 @@ class ServiceCommand(BaseCommand):
 
     takes_environment = False
     requires_environment = False
-    is_check = False
+    is_check = False  # exits with 6 if a row it returns has `findings`
     arguments: ClassVar[Mapping[str, dict[str, Any]]] = {}
     exactly_one: Collection[str] = ()
 
@@ -123,9 +123,3 @@ def fields(row: object, *names: str, **renamed: str) -> dict[str, Any]:
     """Return attributes of `row` to print; `entries="entry_count"` prints one under another name."""
     paths = {**{name: name for name in names}, **renamed}
     return {name: attrgetter(path)(row) for name, path in paths.items()}
-
-
-class CheckCommand(ServiceCommand):
-    """A command that exits with 6 if a row it returns has `findings`."""
-
-    is_check = True

@@ -94,14 +94,15 @@ def task(name: str, **options: Any) -> Callable[[Callable[..., Any]], celery.Tas
     return app.task(name=name, **options)
 
 
-def task_calling(name: str, work: Callable[..., int | None]) -> celery.Task:
+def task_calling(name: str, work: Callable[..., int | None], *, level: int = logging.DEBUG) -> celery.Task:
     """Register the task `name`, which calls `work` with the message's arguments and `now`.
 
-    A count that it returns is logged.
+    A count that it returns is logged at `level`, unless it is 0.
     """
 
     def run(**kwargs: Any) -> None:
-        log.debug("%s: %s", name, work(now=now(), **kwargs))
+        if count := work(now=now(), **kwargs):
+            log.log(level, "%s: %d", name, count)
 
     return task(name)(run)
 

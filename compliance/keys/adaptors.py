@@ -21,13 +21,13 @@ class SignsOnly(TypeError):
 class SignOnly:
     """Mixin for private keys that only sign: never copied, never exported."""
 
-    def __copy__(self, *memo: dict[int, object]) -> Self:
+    def itself(self, *memo: dict[int, object]) -> Self:
         return self
 
     def refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise SignsOnly("This private key only signs, and cannot be exported")
 
-    __deepcopy__ = __copy__
+    __copy__ = __deepcopy__ = itself
     private_bytes = private_numbers = decrypt = exchange = refuse
 
 

@@ -1,4 +1,4 @@
-"""The contract of a key backend, an HSM or a KMS; a URI names a key (RFC 7512 for PKCS#11 tokens)."""
+"""The contract of a key backend: operations of PKCS#11 tokens, run here or in a key host; keys have URIs."""
 
 import hashlib
 import logging
@@ -40,7 +40,10 @@ class KeyBackend(ABC):
     def perform(
         self, token: str, operation: Callable[[TokenSession, *Arguments], Result], *arguments: *Arguments
     ) -> Result:
-        """Run an operation where the token is; raises what it raises, and `KeyNotFound` for `KeyMissing`."""
+        """Run an operation with a session of the token, where that is.
+
+        Raises what it raises, but `KeyNotFound` for its `KeyMissing`, and a 503 for its PKCS11Error.
+        """
 
     @abstractmethod
     def present_tokens(self) -> Collection[str]:

@@ -21,7 +21,7 @@ class QueueFull(Exception):
     """More items wait than can be worked on in good time."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Batcher(Generic[Item, Outcome]):
     """Hands items to `work` in groups of at most `largest`; `work` returns an outcome for each, in order.
 

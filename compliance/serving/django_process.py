@@ -116,7 +116,7 @@ async def _ask(slot: socket.socket, request: Received, end: Callable[[], None]) 
     return answer
 
 
-@dataclass
+@dataclass(eq=False)
 class _Pieces:
     """The body that a thread of the other process makes; the slot is free again at its end."""
 

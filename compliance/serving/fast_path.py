@@ -115,10 +115,10 @@ class FastPath:
                 _throttle(limit)
             environment = call.environment or call.endpoint.environment_of(question)
             tenant_id = None if call.key is None else call.key.tenant_id
-            name = type(call.endpoint), environment
-            if name not in self._work:
-                self._work[name] = Work(call.endpoint, environment, self._deferred[environment])
-            outcome = await self._work[name].ask(question, tenant_id)
+            place = type(call.endpoint), environment
+            if place not in self._work:
+                self._work[place] = Work(call.endpoint, environment, self._deferred[environment])
+            outcome = await self._work[place].ask(question, tenant_id)
             body, more = call.endpoint.show(outcome), call.endpoint.headers_of(outcome)
         except (QueueFull, AllTaken):
             return call.refused(limit, Unavailable(call.endpoint.full, retry_after=1))

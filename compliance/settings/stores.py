@@ -105,8 +105,7 @@ DATABASE_OWNERS: dict[str, dict[str, Any]] = {}
 for _alias, (_prefix, _) in _VARIABLES.items():
     _url = section.text(f"{_prefix}_OWNER_URL", "", secret=True, default_is="the service's role")
     _config = _parsed(f"{_prefix}_OWNER_URL", _url) if _url else {}
-    _names = ("USER", "PASSWORD", "HOST", "PORT") if _url else ()
-    DATABASE_OWNERS[_alias] = {name: _config[name] for name in _names}
+    DATABASE_OWNERS[_alias] = {name: _config[name] for name in ("USER", "PASSWORD", "HOST", "PORT") if _url}
 
 DATABASE_READER: str = section.text(
     "DATABASE_READER", f"{SERVICE_NAME}_reader", default_is="<SERVICE_NAME>_reader"

@@ -18,15 +18,16 @@ from certificates.pki.x509 import (
     Validity,
     read_claims,
 )
-from compliance.core.commands import CheckCommand
+from compliance.core.commands import ServiceCommand
 
 
-class Command(CheckCommand):
+class Command(ServiceCommand):
     help = (
         "Judge one certificate, or every active one, against the profile, its CA and its row; exit 6 when "
         "something is wrong."
     )
     takes_environment = True
+    is_check = True
     arguments: ClassVar = {
         "--serial": {"help": "only this one"},
     }

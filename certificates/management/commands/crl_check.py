@@ -5,15 +5,16 @@ from typing import Any
 
 from certificates.lists.list_audit import findings
 from certificates.models import CertificateAuthority
-from compliance.core.commands import CheckCommand
+from compliance.core.commands import ServiceCommand
 
 
-class Command(CheckCommand):
+class Command(ServiceCommand):
     help = (
         "Read every published list again and compare its signature, number, dates, scope and entries with "
         "the database; exit 6 when something is wrong."
     )
     takes_environment = True
+    is_check = True
 
     def run(self, *, now: datetime, **options: Any) -> list[dict[str, Any]]:
         return [

@@ -4,7 +4,7 @@ import logging
 import threading
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any, Final, TypeVar, TypeVarTuple
+from typing import Final, TypeVar, TypeVarTuple
 
 import msgspec
 from django.conf import settings
@@ -70,9 +70,13 @@ class KeyHostClient:
         return True
 
     def call(
-        self, operation: Callable[[Any, *Arguments], Result], *arguments: *Arguments, token: str = ""
+        self,
+        operation: Callable[[TokenSession, *Arguments], Result]
+        | Callable[[Pkcs11Backend, *Arguments], Result],
+        *arguments: *Arguments,
+        token: str = "",
     ) -> Result:
-        """Return what an operation of a token, or of a host's backend, returns in the host.
+        """Return what an operation of `token`, or, without one, of the host's backend, returns in the host.
 
         Raises: the errors of `KeyBackend`, `KeyHostAway`.
         """

@@ -90,7 +90,7 @@ def types_of(operation: str) -> tuple[Any, Any]:
     if operation not in OPERATIONS:
         raise ConnectionLost("not an operation")
     hints = get_type_hints(OPERATIONS[operation])
-    hints.pop("session", None)
+    hints.pop("session", None)  # a token's operation gets it in the host
     *arguments, result = hints.values()
     return tuple.__class_getitem__(tuple(arguments)), result
 

@@ -88,23 +88,25 @@ class Pkcs11Backend(KeyBackend):
         token: str,
         operation: Callable[[TokenSession, *Arguments], Result],
         *arguments: *Arguments,
-        timeout: float = 0.0,
+        timeout: float = CALL_TIMEOUT,
     ) -> Result:
-        """Run an operation in a call thread under the token's breaker; its name is its label in metrics."""
-        sessions, is_slow = self._sessions(token), operation in SLOW
+        """Run an operation in a call thread under the token's breaker; its name is its label in metrics.
+
+        `timeout` is in seconds; `SLOW` operations have `GENERATE_TIMEOUT`, and the module's start has more.
+        """
+        sessions, threads = self._sessions(token), self.calls
         if sessions.pin_refused:
             raise KeyServiceNotConfigured
         ticket = sessions.breaker.admit()
-        threads, seconds = self.calls, timeout or CALL_TIMEOUT
-        if is_slow:
-            threads, seconds = self._generations, GENERATE_TIMEOUT
+        if operation in SLOW:
+            threads, timeout = self._generations, GENERATE_TIMEOUT
         if self._module.library is None:
-            seconds = max(seconds, START_TIMEOUT)
+            timeout = max(timeout, START_TIMEOUT)
         try:
             with metrics.counted(metrics.HSM_CALLS, metrics.HSM_SECONDS, operation.__name__):
                 result = threads.run(
                     lambda: self._attempt(sessions, lambda session: operation(session, *arguments)),
-                    timeout=seconds,
+                    timeout=timeout,
                 )
         except CallTimeout as error:
             logger.warning("Token %s: %s", token, error)

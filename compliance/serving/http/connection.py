@@ -45,7 +45,7 @@ WRITE_SECONDS = 30.0
 """How long a client may take to receive anything of an answer before the connection is aborted."""
 
 
-@dataclass
+@dataclass(eq=False)
 class AnswerWriter:
     _transport: asyncio.Transport
     _writable: asyncio.Future[None] | None = None

@@ -21,7 +21,7 @@ CHECK_SECONDS = 0.5
 BODY_SECONDS = 10.0  # how long a client may take to send a body of at most the largest size
 
 
-@dataclass
+@dataclass(eq=False)
 class Listener:
     """Accepts connections from `sockets`, as other workers do, and answers requests with `answer`.
 

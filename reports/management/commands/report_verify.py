@@ -14,7 +14,7 @@ from auditlog.sealing import keys
 from auditlog.tlog.lines import TlogError
 from auditlog.tlog.notes import VerifierKey
 from compliance.core import environments
-from compliance.core.commands import CheckCommand
+from compliance.core.commands import ServiceCommand
 from compliance.core.environments import Environment
 from compliance.core.errors import Invalid
 from reports.bundles.archive import KEY, MANIFEST, SIGNATURE, unpack
@@ -70,11 +70,12 @@ def _differences(manifest: dict[str, Any], files: Mapping[str, bytes]) -> list[s
     return found
 
 
-class Command(CheckCommand):
+class Command(ServiceCommand):
     help = (
         "Verify the bundle of a report: signature, key and digests. Exit code 0: verified, 6: not verified."
     )
     requires_system_checks = []
+    is_check = True
     arguments: ClassVar = {
         "bundle": {"type": Path, "help": "the ZIP of a report"},
         "--key": {

@@ -32,20 +32,20 @@ class ChainMember(BaseModel):
     type: Literal["human", "agent", "sub_agent", "service"]
 
 
-class Open(BaseModel):
+class OpenModel(BaseModel):
     """An argument or a result; what else it holds is passed on."""
 
     model_config = ConfigDict(extra="allow")
 
 
-class ActedOn(Open):
+class ActedOn(OpenModel):
     """What an act is done to."""
 
     type: str
     id: str
 
 
-class CertificateStanding(Open):
+class CertificateStanding(OpenModel):
     """A certificate as it stands now; `status` is active, revoked or expired."""
 
     serial_number: str
@@ -53,7 +53,7 @@ class CertificateStanding(Open):
     agent_id: str
 
 
-class MessageVerdict(Open):
+class MessageVerdict(OpenModel):
     """Whether the agent signed the payload, or the reason why not."""
 
     valid: bool
@@ -68,7 +68,7 @@ class DelegationVerdict(MessageVerdict):
     scope: str | None = None
 
 
-class WaitingFor(Open):
+class WaitingFor(OpenModel):
     """The approval that a person is asked for."""
 
     id: str
@@ -76,7 +76,7 @@ class WaitingFor(Open):
     expires_at: str
 
 
-class ActDecision(Open):
+class ActDecision(OpenModel):
     """Whether this agent may act; `outcome` is allow, ask or deny, and `approval` what ask waits for."""
 
     decision: bool
@@ -88,7 +88,7 @@ class ActDecision(Open):
     approval: WaitingFor | None = None
 
 
-class ApprovalStanding(Open):
+class ApprovalStanding(OpenModel):
     """An approval as it stands now; `status` is pending, approved, denied, expired or used."""
 
     id: str
@@ -98,7 +98,7 @@ class ApprovalStanding(Open):
     receipt: str | None
 
 
-class RecordedEvent(Open):
+class RecordedEvent(OpenModel):
     """An event as it was stored, with its risk."""
 
     id: str
@@ -115,7 +115,7 @@ class OwnRisk(BaseModel):
     risk_band: str
 
 
-class IssuedToken(Open):
+class IssuedToken(OpenModel):
     """A delegation token; `bound_to` names the key whose possession its holder must prove."""
 
     token: str

@@ -48,8 +48,9 @@ def called_tool(body: bytes) -> str | None:
     Raises: NotValid for what two parsers could read differently, and a call without a tool.
     """
     message = read_object(body)
-    is_call = message.get("method") == "tools/call"
-    return claim(claim(message, "params", dict), "name", str) if is_call else None
+    if message.get("method") != "tools/call":
+        return None
+    return claim(claim(message, "params", dict), "name", str)
 
 
 async def _whole(receive: Receive) -> bytes | None:
