@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
+from inspect import signature
 from typing import Any
 
 import celery
@@ -97,11 +98,13 @@ def task(name: str, **options: Any) -> Callable[[Callable[..., Any]], celery.Tas
 def task_calling(name: str, work: Callable[..., int | None], *, level: int = logging.DEBUG) -> celery.Task:
     """Register the task `name`, which calls `work` with the message's arguments and `now`.
 
-    A count that it returns is logged at `level`, unless it is 0.
+    Arguments that it does not know are left out: a newer process may have sent them. A count that it returns
+    is logged at `level`, unless it is 0.
     """
+    known = signature(work).parameters
 
     def run(**kwargs: Any) -> None:
-        if count := work(now=now(), **kwargs):
+        if count := work(now=now(), **{name: value for name, value in kwargs.items() if name in known}):
             log.log(level, "%s: %d", name, count)
 
     return task(name)(run)

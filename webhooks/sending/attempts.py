@@ -66,8 +66,8 @@ class AttemptResult:
 def send(attempt: ClaimedAttempt) -> Outcome:
     """Make the request; takes at most WEBHOOK_TIMEOUT_SECONDS and uses no database.
 
-    It has the specified signature's header and the three of Standard Webhooks. A previous secret signs too:
-    in a header of its own, and second in the list of Standard Webhooks.
+    The request has the specified signature's header and the three of Standard Webhooks. A previous secret
+    signs too: in a header of its own, and second in the list of Standard Webhooks.
     """
     body = formats.formed(attempt.body, attempt.format)
     timestamp = int(attempt.started_at.timestamp())
