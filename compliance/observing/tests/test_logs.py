@@ -88,11 +88,12 @@ def test_line_names_request_tenant_environment_and_agent() -> None:
 
 def test_what_is_bound_is_told_until_the_block_ends() -> None:
     with correlation.use(IDS):
-        correlation.bind(tenant="t", agent="a")
-        bound = line_of(record_of("x"))
+        with correlation.use(IDS):
+            correlation.bind(tenant="t", agent="a")
+            bound = line_of(record_of("x"))
 
-    assert (bound["tenant"], bound["agent"]) == ("t", "a")
-    assert "tenant" not in line_of(record_of("x"))
+        assert (bound["tenant"], bound["agent"]) == ("t", "a")
+        assert "tenant" not in line_of(record_of("x"))
 
 
 def raised(text: str) -> BaseException:
